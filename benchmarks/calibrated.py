@@ -22,7 +22,7 @@ def calibrate(experiment: "Experiment", name: str, objective: "Objective" = "bce
     if not copy.exists():
         calibrate_run(
             training.out,
-            data=training.data,
+            data=training.roots[0],
             masks=training.masks,
             objective=objective,
             tests=[test.image_dir for test in experiment.tests],

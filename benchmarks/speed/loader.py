@@ -25,15 +25,8 @@ from sisod.data.datasets import Sample, open_dataset
 from sisod.data.scenes import make_scenes
 from sisod.losses import SizeInvariantLoss
 from sisod.scoring.partition import cut_mask
-from sisod.training.data import (
-    EpochSampler,
-    TrainingSet,
-    augment,
-    collate,
-    quiet_worker,
-    read_image,
-    read_truth,
-)
+from sisod.training.data import TrainingSet, augment, read_image, read_truth
+from sisod.training.loaders import EpochSampler, collate, quiet_worker
 from sisod.training.recipe_parts import DataPart
 
 _TARGET = 0.012  # seconds a sample

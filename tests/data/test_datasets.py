@@ -1,6 +1,7 @@
 """Data sets are found in the usual layouts, and an error says why one is not."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -83,9 +84,9 @@ def test_any_folder_pair(tmp_path: Path) -> None:
     assert open_dataset(tmp_path / "ships/image", masks=tmp_path / "ships/gt").name == "ships"
 
 
-def refusal(root: Path, masks: Path | None = None, **options: list[str]) -> str:
+def refusal(root: Path, masks: Path | None = None, prefer: Sequence[str] = ("DUTS-TR",)) -> str:
     with pytest.raises(InputError) as caught:
-        open_dataset(root, masks=masks, **options)
+        open_dataset(root, masks=masks, prefer=prefer)
     return slashes(str(caught.value)).replace(root.parent.as_posix(), "")
 
 

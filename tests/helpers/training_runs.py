@@ -26,14 +26,15 @@ def write_data(root: Path, count: int = 16, *, black: bool = False) -> Path:
 
 
 def train_tiny(
-    data: Path, out: Path, *settings: str, recipe: str = "tiny", **options: Any
+    data: Path | list[Path], out: Path, *settings: str, recipe: str = "tiny", **options: Any
 ) -> dict[str, Any]:
     """Train the recipe `tiny` for two epochs on small images, in this process; return the record."""
     from sisod.training.recipe import find_recipe
     from sisod.training.train import Machine, TrainingRequest, train
 
     settled = find_recipe(recipe, [*SMALL, *settings])
-    return train(settled, TrainingRequest(data=data, out=out, **options), Machine(workers=0))
+    own = {key: options.pop(key) for key in ("transform",) if key in options}
+    return train(settled, TrainingRequest(data=data, out=out, **options), Machine(workers=0), **own)
 
 
 def losses(out: Path) -> list[float]:

@@ -240,14 +240,6 @@ def test_unreadable_file_of_one_set_and_a_larger_set(tmp_path: Path) -> None:
     assert "time.json: missing" in damaged.output
 
 
-def test_another_scale_is_another_reproduction(whole: tuple[Path, Result]) -> None:
-    out, _ = whole
-    asked = ["reproduce", "--data", str(out / "data"), "--out", str(out), "--cell", "edn-si"]
-    refused = run(*asked)
-    assert refused.exit_code == 1
-    assert "is another run: scale was 'tiny' and is now 'full'" in refused.output
-
-
 def test_second_process_is_kept_off_a_cell(whole: tuple[Path, Result]) -> None:
     out, _ = whole
     time = out / "cells/time/time.json"

@@ -18,7 +18,7 @@ from sisod.common.exceptions import InputError, UsageError
 from sisod.reproduction import run as running
 from sisod.reproduction import tables
 from sisod.reproduction.cells import GridCell, cell_recipe, find_cell, grid
-from sisod.reproduction.costs import TFLOPS, costs_grid, estimate_cost, paper_throughputs
+from sisod.reproduction.costs import TFLOPS, estimate_cost, paper_throughputs
 from sisod.reproduction.run import Reproduction, open_reproduction, run_cells
 from sisod.reproduction.sets import find_sets, write_synthetic_sets
 from sisod.scoring.metrics import PAPER_KEYS
@@ -98,16 +98,6 @@ def test_cost_by_hand() -> None:
     assert labels.disk == 4 * 25_150_147 * 3 + 10_553 * 80_000
     assert estimate_cost(find_cell("time"), "full", COUNTS) == (0, 0, 0)
     assert statistics.median(paper_throughputs().values()) == pytest.approx(TFLOPS, rel=0.1)
-
-
-def test_sums_are_those_of_the_cells_and_of_what_is_left() -> None:
-    cells = [find_cell(name) for name in ("edn-plain", "edn-si", "time")]
-    costs = [estimate_cost(cell, "full", COUNTS) for cell in cells]
-    rows = costs_grid(cells, "full", COUNTS, states={"edn-plain": "finished"}).rows
-    assert [row[0] for row in rows] == ["edn-plain", "edn-si", "time", "all", "left"]
-    hours = f"{sum(cost.gpu_hours for cost in costs):.1f}"
-    assert rows[3][2:] == (hours, f"{(340 + 543.8) / 36:.1f}", f"{2 * costs[0].disk / 1e9:.1f} GB")
-    assert rows[4][2:] == rows[1][2:]
 
 
 def test_commands_are_one_line_a_cell(synthetic: Path, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from helpers.command_line import run
 
 pytest.importorskip("lightning", reason="extra torch is not installed")
 
-from helpers.platforms import links
 from helpers.training_runs import SMALL, write_data
 
 import sisod
@@ -100,24 +99,6 @@ def test_an_ablation_needs_tests_of_different_names(tmp_path: Path) -> None:
     twice = run(*arguments(data, tmp_path / "out", "--test", str(data)))
     assert twice.exit_code == 2
     assert "two data sets of --test have the same name" in twice.output
-
-
-@links
-def test_an_ablation_is_not_mixed_with_something_else(tmp_path: Path) -> None:
-    data, out = write_data(tmp_path / "synthetic", 8), tmp_path / "mine"
-    out.mkdir()
-    (out / "ablation.json").write_text("years of work")
-    for option in ([], ["--resume"]):
-        refused = run(*arguments(data, out, *option))
-        assert (refused.exit_code, "is not a result of" in refused.output) == (1, True)
-    assert [path.name for path in out.iterdir()] == ["ablation.json"]
-    words = arguments(data, tmp_path / "new")
-    words[words.index("--test") + 1] = str(data / "..")  # its name would lead out of the results
-    (tmp_path / "image").symlink_to(data / "image")
-    (tmp_path / "mask").symlink_to(data / "mask")
-    refused = run(*words)
-    assert refused.exit_code == 1
-    assert "the name '..' does not lead to a place inside the output folder" in refused.output
 
 
 def test_parts_without_a_background_are_refused(tmp_path: Path) -> None:

@@ -133,15 +133,6 @@ def test_a_run_that_kept_a_share_aside_is_calibrated_on_it(tmp_path: Path) -> No
     assert "calibrate = 0.7" in (tmp_path / "run/recipe.toml").read_text()
 
 
-def test_the_limit_takes_the_first_by_a_hash_of_the_name(trained: Path) -> None:
-    data = open_dataset(trained / "data")
-    few, all_ = (calibration_samples(trained / "run", data, limit=n) for n in (20, 500))
-    assert names(few) < names(all_)
-    assert max(name_order(s.name) for s in few) < min(name_order(s.name) for s in all_ if s not in few)
-    backwards = replace(data, samples=data.samples[::-1])
-    assert calibration_samples(trained / "run", backwards, limit=20) == few
-
-
 def test_images_that_cannot_be_used_are_left_out(world: Path, trained: Path) -> None:
     shutil.copytree(trained / "data", world / "data")
     data = open_dataset(world / "data")
@@ -258,14 +249,6 @@ def test_runs_that_are_refused(world: Path, trained: Path) -> None:
     assert "images.json' is not a JSON file" in refused(world / "run")
     (world / "run/model.safetensors").unlink()
     assert "run' has no network yet, because its training is not finished" in refused(world / "run")
-
-
-def test_images_that_are_left_are_too_few(trained: Path, tmp_path: Path) -> None:
-    for sample in unseen_images(trained / "run", open_dataset(trained / "data"))[:10]:
-        shutil.copy(sample.image, tmp_path)
-    message = refusal("calibrate", trained / "run", "--test", tmp_path)
-    assert message.startswith("14 images are too few")
-    assert "8 of the 32 images were trained on and 10 others are test images" in message
 
 
 def test_objects_in_one_half_of_the_images_only() -> None:

@@ -155,24 +155,6 @@ def test_histogram_fits_as_single_pixels_do(seed: int, slope: float, shift: floa
     assert binned.mae() == pytest.approx(raw.calibrated(found).mae(), abs=1e-5)
 
 
-@pytest.mark.parametrize("wrong", [0.3, 0.05, 0.01])
-@pytest.mark.parametrize("confidence", [1, 10, 25, 32])
-def test_confident_logits(confidence: float, wrong: float) -> None:
-    """The loss is flat where all logits are confident, and the minimum is elsewhere; against SciPy."""
-    rng = np.random.default_rng(0)
-    y = rng.random(4000) < 0.3
-    x = np.where(y ^ (rng.random(4000) < wrong), confidence, -confidence) + rng.normal(0, 0.5, 4000)
-    data = WeightedLogits(np.clip(x, -32, 32), y, np.ones(4000))
-
-    def bce(at: NDArray[np.float64]) -> float:
-        return float(np.mean(np.logaddexp(0, -np.where(y, 1, -1) * (data.logits * at[0] + at[1]))))
-
-    best = minimize(bce, np.array([0.01, 0.0]), method="Nelder-Mead", options={"fatol": 1e-12})
-    found = fit_calibration(data)
-    assert data.calibrated(found).bce() == pytest.approx(best.fun, abs=1e-7)
-    assert 1 / found.temperature == pytest.approx(best.x[0], rel=1e-3)
-
-
 @pytest.mark.parametrize(("middle", "temperature"), [(5.0, 0.0123), (-2.0, 0.0235), (-1.0, 0.2)])
 def test_rounding_does_not_spoil_a_low_temperature(middle: float, temperature: float) -> None:
     """Logits of a network that has hardly been trained: all nearly equal."""
@@ -195,14 +177,6 @@ def test_no_other_calibration_has_a_lower_mae(seed: int) -> None:
     lowest = data.calibrated(fit_calibration(data, "mae")).mae()
     others = [Calibration(t, s) for t in np.geomspace(0.1, 20, 15) for s in np.linspace(-40, 40, 41)]
     assert lowest <= min(data.calibrated(other).mae() for other in others) + 1e-4
-
-
-def test_logits_beyond_the_histogram_count_as_its_ends() -> None:
-    histogram = LogitHistogram()
-    histogram.add(np.array([[-500.0, 500.0, 0.25]], dtype=np.float32), np.array([[False, True, True]]))
-    points = histogram.points()
-    assert points.logits.tolist() == [-32.0, 0.25, 32.0]
-    assert points.weights.tolist() == pytest.approx([1 / 3] * 3)
 
 
 # -------------------------------------------------------------------------------------------- refusals
@@ -239,12 +213,3 @@ def test_refused_fits_of_mae() -> None:
         fit_calibration(weighted(*rows), "mae")
     with pytest.raises(UsageError, match="objective must be 'bce' or 'mae', got 'brier'"):
         fit_calibration(weighted(*rows), "brier")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("values", "name"),
-    [((0.0, 0.0), "temperature"), (("1", 0.0), "temperature"), ((1.0, float("inf")), "shift")],
-)
-def test_a_calibration_is_checked(values: tuple[float, float], name: str) -> None:
-    with pytest.raises(UsageError, match=f"{name} must be a number from"):
-        Calibration(*values)

@@ -54,10 +54,10 @@ class Bad(nn.Module):
 
     def forward(self, x):
         y = self.conv(x)
-        if self.kind == "nan":
-            return y * float("nan")
         if self.kind == "shape":
             return y.flatten(1)
+        if self.kind == "nan":
+            return y * float("nan")
         if self.kind == "raises":
             raise ValueError("wrong size")
         return y.detach()
@@ -168,12 +168,11 @@ def test_a_factory_replaces_the_network_of_any_recipe(module: str) -> None:
 @pytest.mark.parametrize(
     ("function", "arguments", "message"),
     [
-        ("broken", {}, "'M:broken' raised RuntimeError: no weights; check it and its arguments, {}"),
-        ("bad", {"kind": "nan"}, "Bad returns NaN or infinite values"),
-        ("bad", {"kind": "shape"}, "Bad returns a tensor of shape (2, 1024)"),
-        ("bad", {"kind": "raises"}, "Bad failed on a batch of shape (2, 3, 32, 32): ValueError: wrong"),
-        ("bad", {"kind": "detached"}, "no parameter of Bad gets a gradient from its maps"),
-        ("frozen", {}, "no parameter of Conv2d gets a gradient from its maps"),
+        ("broken", {}, "RuntimeError: no weights"),
+        ("bad", {"kind": "shape"}, "(2, 1024)"),
+        ("bad", {"kind": "raises"}, "ValueError: wrong size"),
+        ("bad", {"kind": "nan"}, "Bad cannot be trained: its maps are not finite"),
+        ("bad", {"kind": "detached"}, "Bad cannot be trained: its maps pass on no gradient"),
     ],
 )
 def test_a_factory_that_cannot_be_trained(
@@ -187,24 +186,6 @@ def test_a_factory_that_cannot_be_trained(
         train(recipe, TrainingRequest(data=data, out=tmp_path / "run"), Machine(workers=0))
     assert message in str(error.value).replace(module, "M")
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    ("network", "message"),
-    [
-        ('name = "tiny"\nfactory = "a:b"', "needs a name or a factory, and not both"),
-        ('factory = "a b"', "'a b' does not name a function; expected package.module:function"),
-        ('factory = "a:b"\nencoder_weights = "w.pth"', "encoder and encoder_weights are of sisod's"),
-        ('name = "onnx:a.onnx"', "unknown network 'onnx:a.onnx'"),
-        ('name = "tiny"\narguments = { a = 1 }', "arguments are of a factory or hf:; tiny takes none"),
-        ('factory = "a:b"\narguments = { a = [[1]] }', "got array"),
-        ('factory = "a:b"\nbuilder = "c"', "unknown key 'builder'; expected arguments,"),
-    ],
-)
-def test_wrong_sections(network: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^own\.toml: .*\[network\].*") as error:
-        find_recipe(recipe_file(tmp_path, network))
-    assert message in str(error.value)
 
 
 def test_a_module_of_python_is_trained_and_loaded_again(data: Path, tmp_path: Path) -> None:
@@ -224,12 +205,6 @@ def test_a_module_of_python_is_trained_and_loaded_again(data: Path, tmp_path: Pa
     assert torch.equal(
         again.state_dict()["module.0.weight"], weights(tmp_path / "run")["module.0.weight"]
     )
-
-
-def test_a_factory_is_not_for_our_networks(data: Path, tmp_path: Path) -> None:
-    train_tiny(data, tmp_path / "run", "train.epochs=1")
-    with pytest.raises(UsageError, match=r"--factory is for a network of your own, and .* is of tiny"):
-        networks.from_pretrained(tmp_path / "run", factory="a:b")
 
 
 @pytest.fixture

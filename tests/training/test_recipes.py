@@ -1,34 +1,24 @@
 """The recipes are those of the paper, and an invalid one is refused in one sentence."""
 
-import math
 import re
 import tomllib
-from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
 pytest.importorskip("lightning", reason="extra torch is not installed")
 
-import torch
-from helpers.extreme_values import EXTREME_VALUES
 from helpers.messages import check_one_sentence
 
-from sisod import networks
 from sisod.common.exceptions import InputError, UsageError
 from sisod.losses.terms import ON_INPUT, ON_PROBS, REGION
 from sisod.networks import names as network_names
 from sisod.networks.encoders.encoders import ENCODERS
 from sisod.scoring.loss_options import TERM_NAMES
-from sisod.training import recipe as recipes
 from sisod.training import recipe_parts
-from sisod.training.module import make_optimizer, recipe_loss, schedule_factor
-from sisod.training.recipe import BALANCED_LOSS, Recipe, find_recipe, names, read_recipe, write_toml
-from sisod.training.recipe_parts import SGD, Adam, LossPart
-from sisod.training.train import Machine, TrainingRequest
+from sisod.training.recipe import BALANCED_LOSS, find_recipe, names, read_recipe, write_toml
+from sisod.training.recipe_parts import SGD, LossPart
 
 FIVE = ("edn", "icon", "gatenet", "ldf", "poolnet")
 LITE = (*FIVE, "fpn")  # have a recipe for a CPU
@@ -68,15 +58,11 @@ def test_the_five_are_the_appendix(name: str) -> None:
     assert (recipe.loss.alpha, recipe.loss.normalize, recipe.loss.warmup_epochs) == ("ratio", True, 0)
     if isinstance(optimizer, SGD):
         assert optimizer.momentum == 0.9
+    elif name == "edn":
+        assert optimizer.betas == (0.9, 0.99)
     assert recipe.schedule.name == {
         "edn": "poly", "icon": "triangle", "gatenet": "poly", "ldf": "triangle", "poolnet": "drop"
     }[name]  # fmt: skip
-
-
-def test_edn_has_the_betas_of_the_appendix() -> None:
-    optimizer = find_recipe("edn").optimizer
-    assert isinstance(optimizer, Adam)
-    assert optimizer.betas == (0.9, 0.99)
 
 
 @pytest.mark.parametrize("name", FIVE)
@@ -115,26 +101,18 @@ def test_settings_replace_values() -> None:
 ERRORS = {
     # what replaces "lr = 5e-5" and so on, and the sentence
     ("lr = 5e-5", "learning_rate = 5e-5"): "[optimizer]: unknown key 'learning_rate'; expected betas,",
-    ("lr = 5e-5", ""): "[optimizer]: missing lr",
     ("lr = 5e-5", "lr = '5e-5'"): "[optimizer]: lr: expected float, got str",
     ("lr = 5e-5", "lr = -1"): "[optimizer]: lr: expected float >= 0.0",
-    ("[0.9, 0.99]", "[0.9]"): "[optimizer]: betas: expected array of length 2, got 1",
     ('name = "adam"', 'name = "lion"'): "[optimizer]: name: expected 'adam' or 'adamw' or 'sgd', got",
-    ("batch = 36", "batch = 36.5"): "[train]: batch: expected int, got float",
-    ("batch = 36", "batch = true"): "[train]: batch: expected int, got bool",
     ("batch = 36", "batch = 36\nema = 1"): "[train]: ema: expected float <= 0.999999",
     ("batch = 36", "batch = 36\nema = nan"): "[train]: ema: expected float >= 0.0",
     ("batch = 36", "batch = 36\nprecision = '64'"): "[train]: precision: expected '32-true' or",
-    ("batch = 36", "batch = 0"): "[train]: batch: expected int >= 1",
     ("epochs = 100", "epochs = 1\nsteps = 5"): "[train]: exactly one of epochs and steps",
     ('alpha = "ratio"', 'alpha = "ration"'): "[loss]: alpha must be 'ratio', 'union'",
     ('"bce", "dice"', '"bcee"'): "[loss]: unknown term 'bcee'; did you mean 'bce'?",
     ('name = "edn"', 'name = "endn"'): "[network]: unknown network 'endn'; did you mean 'edn'?",
     ('name = "edn"', ""): "[network]: needs a name or a factory",
-    ('"imagenet"', '""'): "[network]: encoder_weights: expected str of length >= 1",
-    ('name = "poly"', 'name = "drop"'): "[schedule]: drop_epochs must be given if name is 'drop'",
-    ("[schedule]", "[scheduler]"): "unknown section [scheduler]; expected [data], [labels], [loss],",
-    ("[data]\nsize = 384", "[schedule]"): "is not a TOML file",
+    ("[schedule]", "[scheduler]"): "unknown section [scheduler]; expected [data], [labels],",
 }  # fmt: skip
 
 
@@ -159,70 +137,6 @@ def test_unknown_names_and_settings() -> None:
     ):
         with pytest.raises(InputError) as caught:
             find_recipe("edn", [wrong])
-        check_one_sentence(str(caught.value))
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "x", "[", "[train", "a = [" + "[" * 5000, "\0", "\ufeff", "a" * 10**5, "train = 1", "[[train]]",
-     "[train]\nbatch = 1\nbatch = 2", "[network.name]\na = 1", "optimizer = 5", "[optimizer]\nname = []",
-     "['']", "['\\n']", '["a\\nb"]', "[" + "a." * 2000 + "a]"],
-)  # fmt: skip
-def test_a_malformed_file_is_refused_in_one_sentence(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "x.toml"
-    path.write_bytes(text.encode())
-    with pytest.raises(InputError) as caught:
-        find_recipe(path)
-    check_one_sentence(str(caught.value))
-
-
-PARTS: list[tuple[str, Any]] = [*(recipes._PARTS | {"optimizer": Adam}).items(), ("optimizer", SGD)]
-KEYS = sorted({(section, field.name) for section, kind in PARTS for field in fields(kind)})
-
-
-@pytest.mark.parametrize("key", KEYS, ids=".".join)
-def test_an_extreme_value_is_accepted_or_refused_in_one_sentence(key: tuple[str, str]) -> None:
-    section, name = key
-    is_of_adam = section != "optimizer" or name in {field.name for field in fields(Adam)}
-    tables = find_recipe("tiny").tables()
-    if not is_of_adam:
-        tables["optimizer"] = {"name": "sgd", "lr": 0.1}
-    for value in EXTREME_VALUES.values():
-        changed = {part: dict(table) for part, table in tables.items()}
-        try:
-            recipes._replace(changed, *recipes._parse_setting(f"{section}.{name}={value}"))
-            check_usable(read_recipe(changed, name="x", source="x.toml"))
-        except InputError as error:
-            check_one_sentence(str(error))
-
-
-def check_usable(recipe: Recipe) -> None:
-    """An accepted recipe can be written, read again, and does not fail in what is made of its values."""
-    assert read_recipe(tomllib.loads(write_toml(recipe)), name=recipe.name, source="x") == recipe
-    write_toml(recipe).encode()
-    np.random.default_rng((recipe.train.seed, 0, 0))
-    make_optimizer(torch.nn.Linear(2, 2), recipe)
-    epochs = recipe.train.epochs or 1
-    factor = schedule_factor(recipe.schedule, steps_per_epoch=3, n_epochs=epochs)
-    assert all(math.isfinite(factor(step)) for step in (0, 1, 3 * epochs - 1))
-    recipe_loss("si", recipe.loss)
-
-
-CALLS: dict[str, tuple[Callable[[Any], object], list[Any]]] = {
-    "loss": (lambda v: TrainingRequest(Path("d"), Path("o"), loss=v), ["SI", None, 3]),
-    "limit": (lambda v: TrainingRequest(Path("d"), Path("o"), limit=v), [0, 1.5, "3", True]),
-    "precision": (lambda v: Machine(precision=v), ["16", 16]),
-    "workers": (lambda v: Machine(workers=v), [-1, 0.5, "2"]),
-    "encoder": (lambda v: networks.create("tiny", encoder=v), ["vgg"]),
-}
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_arguments_of_training_and_networks(name: str) -> None:
-    call, values = CALLS[name]
-    for value in values:
-        with pytest.raises((ValueError, TypeError), match=name) as caught:
-            call(value)
         check_one_sentence(str(caught.value))
 
 

@@ -104,18 +104,3 @@ def test_errors() -> None:
         scores.update(preds * 20 - 10, masks)
     with pytest.raises(ValueError, match=r"preds has shape \(7, 40, 48\) and target \(7, 1, 40, 48\)"):
         scores.update(preds, masks[:, None])
-
-
-def test_plot() -> None:
-    pytest.importorskip("matplotlib", reason="extra report is not installed")
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    preds, masks = (torch.from_numpy(array) for array in data())
-    scores = SizeInvariantScores(metrics=KEYS)
-    scores.update(preds, masks)
-    figure, axes = scores.plot()
-    assert figure.axes == [axes]
-    drawn = {line.get_label(): list(line.get_ydata()) for line in axes.get_lines()}
-    assert {key: drawn[key] for key in KEYS} == {key: [value] for key, value in expected().items()}
-    mpl.pyplot.close(figure)

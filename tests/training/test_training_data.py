@@ -1,5 +1,6 @@
 """Training batches: image and mask are augmented alike, decided by seed, epoch and image alone."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -11,25 +12,25 @@ import pytest
 torch = pytest.importorskip("torch", reason="extra torch is not installed")
 
 from helpers.image_files import encoded, exif, with_exif  # noqa: E402
-from helpers.training_runs import write_data  # noqa: E402
+from helpers.training_runs import train_tiny, write_data  # noqa: E402
 
 from sisod import networks  # noqa: E402
-from sisod.common.exceptions import InputError  # noqa: E402
+from sisod.common.exceptions import InputError, UsageError  # noqa: E402
 from sisod.data.datasets import Sample, open_dataset  # noqa: E402
 from sisod.data.images import resize  # noqa: E402
 from sisod.losses import boxes_of, labels_of  # noqa: E402
 from sisod.networks.architectures.ldf import split_label  # noqa: E402
 from sisod.scoring.loss_options import Weighting  # noqa: E402
+from sisod.training.calibration import calibrate_run  # noqa: E402
 from sisod.training.data import (  # noqa: E402
-    EpochSampler,
     TrainingSet,
     augment,
     check_samples,
-    collate,
     limit_samples,
     read_image,
     read_truth,
 )
+from sisod.training.loaders import EpochSampler, collate  # noqa: E402
 from sisod.training.recipe_parts import DataPart  # noqa: E402
 
 
@@ -167,6 +168,38 @@ def test_limit_takes_the_same_images_spread_over_the_set() -> None:
     assert [s.name for s in few] == sorted(s.name for s in few)
     assert few[-1].name > "050"
     assert limit_samples(many, None) == limit_samples(many, 200) == tuple(many)
+
+
+def test_several_data_sets_are_one(tmp_path: Path) -> None:
+    """Names tell them apart; a run is calibrated on what it has not seen of either."""
+    first, second = write_data(tmp_path / "first", 12), write_data(tmp_path / "second", 16)
+    for path in (second / "mask").iterdir():  # as SIRST is published
+        path.rename(path.with_name(f"{path.stem}_pixels0.png"))
+    out = tmp_path / "run"
+    record = train_tiny([first, second], out, "train.epochs=1", "train.batch=4", limit=8)
+    assert record["images"] == 8
+    trained = json.loads((out / "images.json").read_text())["trained"]
+    assert {name.partition("/")[0] for name in trained} == {"first", "second"}
+    fitted = calibrate_run(out)
+    assert len({*fitted.images, *trained}) == 12 + 16
+    with pytest.raises(InputError, match="two data sets have the same name"):
+        train_tiny([first, first], tmp_path / "other")
+    with pytest.raises(UsageError, match="--masks"):
+        train_tiny([first, second], tmp_path / "other", masks=first / "mask")
+
+
+def test_masks_with_an_ending_of_their_own(tmp_path: Path) -> None:
+    data = write_data(tmp_path / "data", 4)
+    plain = open_dataset(data).samples
+    for path in (data / "mask").iterdir():
+        path.rename(path.with_name(f"{path.stem}_gt.png"))
+    for options in ({}, {"mask_suffix": "_gt"}):
+        dataset = open_dataset(data, **options)
+        assert [sample.name for sample in dataset.samples] == [sample.name for sample in plain]
+        assert dataset.mask_suffix == "_gt"
+    (data / "image" / "scene001.jpg").unlink()
+    with pytest.raises(InputError, match="1 of 4 masks have no image"):
+        open_dataset(data, mask_suffix="_gt")
 
 
 def broken(root: Path, what: str) -> str:

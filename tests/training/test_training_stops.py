@@ -1,6 +1,5 @@
 """Errors that stop a training run: the sentence that is printed, and that no checkpoint is lost."""
 
-import importlib.util
 import re
 import signal
 from dataclasses import replace
@@ -8,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.command_line import error_message, run
 from helpers.platforms import posix_limits
 
 torch = pytest.importorskip("torch", reason="extra torch is not installed")
@@ -19,8 +17,7 @@ from torch import nn  # noqa: E402
 
 from sisod.common.exceptions import InputError, InputWarning, UsageError  # noqa: E402
 from sisod.losses import PlainLoss  # noqa: E402
-from sisod.training.data import CheckedSamples, TrainingSet, ValidationSet  # noqa: E402
-from sisod.training.loaders import make_loaders  # noqa: E402
+from sisod.training.data import CheckedSamples  # noqa: E402
 from sisod.training.module import SaliencyModule  # noqa: E402
 from sisod.training.recipe import BALANCED_LOSS, find_recipe  # noqa: E402
 from sisod.training.train import Machine, TrainingRequest, train  # noqa: E402
@@ -111,20 +108,6 @@ def test_what_lightning_refuses_is_one_sentence(data: Path, tmp_path: Path) -> N
                 TrainingRequest(data=data, out=tmp_path / "run", resume=True),
                 machine,
             )
-
-
-def test_tensorboard_is_named_if_it_is_missing(data: Path, tmp_path: Path) -> None:
-    machine, request = (
-        Machine(workers=0, logger="tensorboard"),
-        TrainingRequest(data=data, out=tmp_path / "run"),
-    )
-    if importlib.util.find_spec("tensorboard") is None:
-        with pytest.raises(UsageError, match="tensorboard"):
-            train(find_recipe("tiny", SMALL), request, machine)
-    else:
-        train(find_recipe("tiny", SMALL), request, machine)
-        (events,) = (tmp_path / "run" / "tensorboard").glob("events.out.tfevents.*")
-        assert events.stat().st_size > 100
 
 
 def test_a_file_that_breaks_later_is_named_in_one_sentence(
@@ -218,24 +201,11 @@ def test_a_factor_of_the_encoder_without_effect_is_said(data: Path, tmp_path: Pa
         )
 
 
-def test_several_data_sets_are_refused(data: Path, tmp_path: Path) -> None:
-    words = ("tiny", "--data", data, "--data", data, "--out", tmp_path / "run")
-    for command in (("train", *words), ("ablate", *words, "--test", data)):
-        assert "--data is given 2 times" in error_message(run(*command), exit_codes=(2,))
-    assert not (tmp_path / "run").exists()
-
-
 def test_the_balanced_loss_has_the_same_name_in_python(data: Path, tmp_path: Path) -> None:
     settings = ("train.epochs=1", "loss.min_area=3")
     asked = train_tiny(data, tmp_path / "python", *settings, loss="balanced")["config"]
     by_settings = train_tiny(data, tmp_path / "set", *settings, *BALANCED_LOSS)["config"]
     assert asked == by_settings
-
-
-def test_a_batch_must_be_shared_evenly() -> None:
-    recipe = find_recipe("tiny")
-    with pytest.raises(UsageError, match=r"^a batch of 8 images cannot be shared by 3 processes; set "):
-        make_loaders(recipe.train, TrainingSet((), recipe.data), ValidationSet((), 32), world=3)
 
 
 def test_overwriting_run_that_is_cut_off_goes_on(
@@ -285,14 +255,3 @@ def test_a_refused_run_leaves_nothing(data: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--resume goes on with a run and --overwrite begins again"):
         train_tiny(data, tmp_path / "new" / "run", resume=True, overwrite=True)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
-
-
-def test_what_a_run_is_made_from_is_not_replaced(data: Path, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    train_tiny(data, out, "train.epochs=1")
-    inside = write_data(out / "more", 8)
-    with pytest.raises(
-        InputError, match=r"is not replaced: .*, from which the result is made, is inside"
-    ):
-        train_tiny(inside, out, overwrite=True)
-    assert (out / "model.safetensors").exists()

@@ -1,6 +1,5 @@
 """The subcommands train, ablate, calibrate: parse, call, print. They import PyTorch only when run."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,6 +15,12 @@ Data = Annotated[
 ]
 Masks = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Folder of masks, if --data is one of images.")
+]
+MaskSuffix = Annotated[
+    str,
+    typer.Option(
+        metavar="TEXT", help="End of the masks' names, like _mask, if only some images have it."
+    ),
 ]
 Settings = Annotated[
     list[str] | None,
@@ -49,21 +54,13 @@ Workers = Annotated[
 ]
 
 
-def only_one(folders: Sequence[Path]) -> Path:
-    """Return the folder of `--data`; raise if it is given several times."""
-    if len(folders) > 1:
-        raise UsageError(
-            f"--data is given {len(folders)} times; expected one data set; give one of them"
-        )
-    return folders[0]
-
-
 def train(
     recipe: RecipeName,
     *,
     data: Data,
     out: Annotated[Path, shared.out_option("the run: checkpoints, metrics, the network")],
     masks: Masks = None,
+    mask_suffix: MaskSuffix = "",
     loss: Annotated[
         Literal["si", "balanced", "plain"],
         typer.Option(help="si: size-invariant; balanced: size-invariant, fewer false objects; plain."),
@@ -72,7 +69,13 @@ def train(
     factory: FactoryName = None,
     val: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Data set to validate on; keeps the lowest SI-MAE."),
+        typer.Option(metavar="DIR", help="Data set to validate on; keeps the best epoch."),
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Epochs, instead of the recipe's.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Seed, instead of the recipe's.")
     ] = None,
     limit: Limit = None,
     labels: Annotated[
@@ -85,7 +88,11 @@ def train(
     precision: RecipePrecision = None,
     workers: Workers = None,
     logger: Annotated[
-        Literal["csv", "tensorboard"], typer.Option(help="Logger in addition to metrics.csv.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Logger beside metrics.csv: tensorboard, wandb, mlflow or a class of Lightning.",
+        ),
     ] = "csv",
     resume: shared.Resume = False,
     overwrite: shared.Overwrite = False,
@@ -99,7 +106,9 @@ def train(
 
     is_balanced = loss == "balanced"
     loss_settings = BALANCED_LOSS if is_balanced else ()
-    chosen_recipe = find_recipe(recipe, [*loss_settings, *(settings or ())], factory=factory)
+    lengths = {"train.epochs": epochs, "train.seed": seed}
+    given = [f"{key}={value}" for key, value in lengths.items() if value is not None]
+    chosen_recipe = find_recipe(recipe, [*loss_settings, *(settings or ()), *given], factory=factory)
     shared.load_pytorch()
     from sisod.training.train import Machine, TrainingRequest
     from sisod.training.train import train as run
@@ -108,9 +117,10 @@ def train(
     record = run(
         chosen_recipe,
         TrainingRequest(
-            data=only_one(data),
+            data=data,
             out=out,
             masks=masks,
+            mask_suffix=mask_suffix,
             loss="si" if is_balanced else loss,
             val=val,
             limit=limit,
@@ -169,7 +179,7 @@ def ablate(
     from sisod.training.train import Machine, TrainingRequest
 
     request = TrainingRequest(
-        data=only_one(data), out=out, masks=masks, limit=limit, skip_bad=skip_bad, resume=resume
+        data=data, out=out, masks=masks, limit=limit, skip_bad=skip_bad, resume=resume
     )
     machine = Machine(devices, nodes, strategy, precision, workers)
     rows = run(chosen_recipe, request, test, n_seeds=seeds, machine=machine)

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sisod.common.arguments import check_known
@@ -41,12 +41,14 @@ class Dataset:
         image_dir: folder, or container, of the images.
         mask_dir: folder, or container, of the masks.
         samples: one of each image.
+        mask_suffix: end of the masks' names that is not part of the images', like `_mask`.
     """
 
     name: str
     image_dir: Path
     mask_dir: Path
     samples: tuple[Sample, ...]
+    mask_suffix: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,11 @@ class DatasetFolders:
 
 
 def open_dataset(
-    root: Path | str, *, masks: Path | str | None = None, prefer: Sequence[str] = ("DUTS-TR",)
+    root: Path | str,
+    *,
+    masks: Path | str | None = None,
+    mask_suffix: str = "",
+    prefer: Sequence[str] = ("DUTS-TR",),
 ) -> Dataset:
     """Return the samples of a data set; every image must have its mask, and every mask its image.
 
@@ -68,6 +74,8 @@ def open_dataset(
         root: a data set's own folder, with its folders of images and masks in any of the usual names; a
             folder that holds one of `prefer`; or a folder of images, with `masks` beside it.
         masks: the folder of masks, if `root` is a folder of images.
+        mask_suffix: end of the masks' names, like `_mask`. If all masks have the same, as in SIRST, it
+            is found without.
         prefer: which of the known data sets to take below `root`, the first that exists.
 
     Returns:
@@ -97,7 +105,10 @@ def open_dataset(
             or f"{str(folders.image_dir)!r} has images but no folder of masks beside it; expected one "
             "called mask, gt, masks or the like; name it if it is elsewhere"
         )
-    samples, without_mask, without_image = match_files(folders.image_dir, folders.mask_dir)
+    matched = match_files(folders.image_dir, folders.mask_dir, mask_suffix)
+    if not matched[0] and (found := _common_suffix(*matched[1:])):
+        mask_suffix, matched = found, match_files(folders.image_dir, folders.mask_dir, found)
+    samples, without_mask, without_image = matched
     problems = [
         f"{len(names)} of {len(samples) + len(names)} {what} in {str(folder)!r} "
         f"({shorten_list(list(names))})"
@@ -110,7 +121,26 @@ def open_dataset(
     if problems or not samples:
         problem = " and ".join(problems) or f"{str(folders.image_dir)!r} has no image files"
         raise InputError(f"{problem}; add what is missing, or move the others away")
-    return Dataset(folders.name, folders.image_dir, folders.mask_dir, samples)
+    return Dataset(folders.name, folders.image_dir, folders.mask_dir, samples, mask_suffix)
+
+
+def join_datasets(datasets: Sequence[Dataset]) -> Dataset:
+    """Return several data sets as one, whose samples are called `DATASET/NAME`; a single one as it is.
+
+    Raises:
+        InputError: two of them have the same name.
+    """
+    if len(datasets) == 1:
+        return datasets[0]
+    names = [dataset.name for dataset in datasets]
+    if len(set(names)) < len(names):
+        raise InputError(f"two data sets have the same name ({', '.join(names)}); rename a folder")
+    samples = tuple(
+        replace(sample, name=f"{dataset.name}/{sample.name}")
+        for dataset in datasets
+        for sample in dataset.samples
+    )
+    return replace(datasets[0], name="+".join(names), samples=samples)
 
 
 def find_images(root: Path | str) -> Path:
@@ -130,15 +160,21 @@ def find_images(root: Path | str) -> Path:
         raise
 
 
+def _common_suffix(images: Sequence[str], masks: Sequence[str]) -> str:
+    """Return what the names of all masks have more than those of the images; empty if they differ."""
+    ends = [mask.removeprefix(images[0]) for mask in masks if images and mask.startswith(images[0])]
+    return next((end for end in ends if {image + end for image in images} == {*masks}), "")
+
+
 def match_files(
-    image_dir: Path, mask_dir: Path
+    image_dir: Path, mask_dir: Path, mask_suffix: str = ""
 ) -> tuple[tuple[Sample, ...], tuple[str, ...], tuple[str, ...]]:
     """Pair images and masks by their path below each folder, whatever the extension.
 
     Returns:
         The samples, the names of images without a mask, and those of masks without an image.
     """
-    images, masks = find_photographs(image_dir, all_used=True), files_by_name(mask_dir)
+    images, masks = find_photographs(image_dir, all_used=True), files_by_name(mask_dir, mask_suffix)
     samples = tuple(
         Sample(name, image_dir / images[name].path, mask_dir / masks[name].path)
         for name in sorted(images.keys() & masks.keys())

@@ -5,33 +5,36 @@ workers, the number of processes and the step at which a run was resumed change 
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+import random
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import repeat
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import cv2
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.utils.data import Dataset, Sampler
+from torch.utils.data import Dataset
 
-from sisod.common.exceptions import InputError
+from sisod.common.exceptions import InputError, is_missing
+from sisod.common.imports import explain_errors, import_attribute
 from sisod.common.streams import progress_bar
 from sisod.data import truths
 from sisod.data.datasets import Sample
 from sisod.data.images import read_array, read_colour, resize
 from sisod.data.storage import read_bytes
-from sisod.losses import collate_boxes, collate_labels, parts_of
+from sisod.losses import parts_of
 from sisod.networks.network import Network
 from sisod.scoring.loss_options import Weighting
-from sisod.scoring.partition import Partition, cut_mask
+from sisod.scoring.partition import cut_mask
 from sisod.training.recipe_parts import DataPart
 
 Plane = NDArray[np.uint8]
+Transform = Callable[..., Mapping[str, Any]]
 ValidationItem = tuple[Tensor, NDArray[np.bool_]]
 LEVEL = 128  # grey value from which a pixel of a mask is salient
 _ASPECT_TOLERANCE = 0.05  # image and mask may differ in size, but not in aspect ratio
@@ -84,6 +87,7 @@ class TrainingSet(Dataset[Item]):
         labels_dir: folder of the labels of its auxiliary targets, as `write_labels` writes it; None
             derives them from the masks.
         weighting: says the parts of the masks that the loss is taken over; by default boxes.
+        transform: augmentation of one's own, as `load_transform` returns it.
     """
 
     samples: Sequence[Sample]
@@ -92,6 +96,7 @@ class TrainingSet(Dataset[Item]):
     network: type[Network] = Network
     labels_dir: Path | None = None
     weighting: Weighting = field(default_factory=Weighting)
+    transform: Transform | None = None
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -104,7 +109,11 @@ class TrainingSet(Dataset[Item]):
         if self.labels_dir is not None:
             for target in self.network.auxiliary_targets():
                 planes[target] = read_array(self.labels_dir / target, f"{sample.name}.png")
-        planes = augment(planes, self.part, np.random.default_rng((self.seed, epoch, index)))
+        rng = np.random.default_rng((self.seed, epoch, index))
+        if self.transform is not None:
+            seed = int(np.random.default_rng((self.seed, epoch, index, 1)).integers(2**31))
+            planes |= transform_pair(self.transform, planes["image"], planes["mask"], seed)
+        planes = augment(planes, self.part, rng)
         mask, kind = planes["mask"], self.weighting.parts
         if self.labels_dir is None:
             planes |= self.network.split_mask(mask)
@@ -135,63 +144,6 @@ class ValidationSet(Dataset[ValidationItem]):
         return to_input(read_image(sample), self.size), read_truth(sample)
 
 
-def steps_per_epoch(n_images: int, images_per_step: int) -> int:
-    """Return how many whole steps the images fill; at least one.
-
-    Example:
-        >>> steps_per_epoch(22, 4)
-        5
-    """
-    if n_images < images_per_step:
-        raise InputError(
-            f"{n_images} images do not fill one step of {images_per_step}; lower train.batch or "
-            "train.accumulate with --set, or give more images"
-        )
-    return n_images // images_per_step
-
-
-@dataclass(eq=False)
-class EpochSampler(Sampler[tuple[int, int]]):
-    """The order of images by seed and epoch; every process takes its share of each batch.
-
-    Images that do not fill a whole step are left out, so that every step has the same number.
-
-    Attributes:
-        n_images: number of images.
-        step: images of one step, over all processes.
-        seed: of the order.
-        rank: index of this process.
-        world: number of processes.
-        epoch: set by Lightning.
-
-    Example:
-        >>> list(EpochSampler(5, step=2, seed=0))  # epoch and index
-        [(0, 2), (0, 4), (0, 3), (0, 0)]
-    """
-
-    n_images: int
-    step: int
-    seed: int
-    rank: int = 0
-    world: int = 1
-    epoch: int = 0
-
-    def __post_init__(self) -> None:
-        self.n_used = steps_per_epoch(self.n_images, self.step) * self.step
-
-    def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch; Lightning calls this."""
-        self.epoch = epoch
-
-    def __len__(self) -> int:
-        return self.n_used // self.world
-
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        order = np.random.default_rng((self.seed, self.epoch)).permutation(self.n_images)
-        for index in order[: self.n_used][self.rank :: self.world].tolist():
-            yield self.epoch, index
-
-
 def read_image(sample: Sample) -> Plane:
     """Read an image as RGB."""
     return np.ascontiguousarray(read_colour(sample.image.parent, sample.image.name)[..., ::-1])
@@ -200,11 +152,6 @@ def read_image(sample: Sample) -> Plane:
 def read_truth(sample: Sample) -> NDArray[np.bool_]:
     """Read a mask as the evaluation does."""
     return truths.read_truth(sample.mask.parent, sample.mask.name).mask(level=LEVEL)
-
-
-def find_objects(mask: NDArray[np.bool_], weighting: Weighting) -> Partition:
-    """Cut a mask into the objects of a loss."""
-    return cut_mask(mask, connectivity=weighting.connectivity, min_area=weighting.min_area)
 
 
 def augment(planes: dict[str, Plane], part: DataPart, rng: np.random.Generator) -> dict[str, Plane]:
@@ -236,6 +183,47 @@ def augment(planes: dict[str, Plane], part: DataPart, rng: np.random.Generator) 
     return augmented
 
 
+def load_transform(name: str) -> Transform:
+    """Return the augmentation that `[data] augment` names; this imports and runs code.
+
+    Args:
+        name: `py:module:function`, or a file that albumentations saved.
+    """
+    if not name.endswith((".json", ".yaml")):
+        return cast("Transform", import_attribute(name.removeprefix("py:"), "augmentation"))
+    if is_missing("albumentations"):
+        raise InputError(f"{name!r} needs albumentations; install it with: pip install albumentations")
+    import albumentations
+
+    with explain_errors(f"{name!r} cannot be loaded by albumentations"):
+        transform: Transform = albumentations.load(name, data_format=Path(name).suffix[1:])
+    return transform
+
+
+def transform_pair(transform: Transform, image: Plane, mask: Plane, seed: int) -> dict[str, Plane]:
+    """Return image and mask after a transform that draws its random numbers from a seed.
+
+    The seed is that of `random` and of NumPy's global generator; transforms of albumentations, which
+    have their own generator, get it by `set_random_seed`.
+
+    Example:
+        >>> image, mask = np.zeros((2, 2, 3), np.uint8), np.eye(2, dtype=np.uint8)
+        >>> def flip(image, mask):
+        ...     return {"image": image[::-1], "mask": mask[::-1]}
+        >>> transform_pair(flip, image, mask, seed=0)["mask"].tolist()
+        [[0, 1], [1, 0]]
+    """
+    height, width = image.shape[:2]
+    if mask.shape != (height, width):
+        mask = cv2.resize(mask, (width, height), interpolation=cv2.INTER_NEAREST).astype(np.uint8)
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002  (of the transform's own code)
+    if hasattr(transform, "set_random_seed"):
+        transform.set_random_seed(seed)
+    done = transform(image=image, mask=mask)
+    return {"image": np.asarray(done["image"], np.uint8), "mask": np.asarray(done["mask"], np.uint8)}
+
+
 def to_input(image: Plane, size: int) -> Tensor:
     """Return an RGB image as (3, size, size), uint8.
 
@@ -244,34 +232,6 @@ def to_input(image: Plane, size: int) -> Tensor:
         torch.Size([3, 32, 32])
     """
     return torch.from_numpy(resize(image, size).transpose(2, 0, 1).copy())
-
-
-def collate(items: Sequence[Item]) -> TrainingBatch:
-    """Stack items to a batch."""
-    images = np.stack([item.image for item in items]).transpose(0, 3, 1, 2)
-    parts = [item.parts for item in items if item.parts is not None]  # of all or of none
-    return TrainingBatch(
-        torch.from_numpy(np.ascontiguousarray(images)),
-        {
-            kind: torch.from_numpy(np.stack([item.labels[kind] for item in items])[:, None])
-            for kind in items[0].labels
-        },
-        collate_boxes([item.boxes for item in items]),
-        tuple(item.name for item in items),
-        collate_labels(parts) if parts else None,
-    )
-
-
-def collate_validation(items: Sequence[ValidationItem]) -> ValidationBatch:
-    """Stack images; masks keep their own sizes."""
-    images = torch.stack([image for image, _ in items])
-    return ValidationBatch(images, tuple(torch.from_numpy(mask) for _, mask in items))
-
-
-def quiet_worker(_: int) -> None:
-    """Limit a worker process to one thread, since there are several workers."""
-    cv2.setNumThreads(0)
-    torch.set_num_threads(1)
 
 
 def limit_samples(samples: Sequence[Sample], limit: int | None) -> tuple[Sample, ...]:
@@ -367,7 +327,7 @@ def _check(sample: Sample, weighting: Weighting | None) -> tuple[int, int] | str
         )
     if weighting is None:
         return 0, 0
-    partition = find_objects(mask, weighting)
+    partition = cut_mask(mask, connectivity=weighting.connectivity, min_area=weighting.min_area)
     return len(partition.components), len(partition)
 
 

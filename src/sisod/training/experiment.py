@@ -153,7 +153,7 @@ def _score(
     except OtherRunError:  # maps of other weights
         predict_folder(network, dataset.image_dir, maps, size=size, bits=_BITS, overwrite=True)
     for name, folder in folders.items():
-        roots = Folders(str(maps), str(dataset.mask_dir))
+        roots = Folders(str(maps), str(dataset.mask_dir), gt_suffix=dataset.mask_suffix)
         request = make_request(roots, protocol=name, metrics=metrics[name])
         options = Options(jobs=jobs, overwrite=True, title=f"{title}, {name}")
         result = evaluate_request(request, options, folder)

@@ -3,14 +3,16 @@
 Each process of a run takes its share of every batch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Sampler
 
 from sisod.common.exceptions import InputError, UsageError
 from sisod.common.output import output_path, write_png
@@ -19,20 +21,104 @@ from sisod.common.run_folder import open_run
 from sisod.common.streams import progress_bar
 from sisod.data.containers import works_in_fork
 from sisod.data.datasets import Sample
+from sisod.losses import collate_boxes, collate_labels
 from sisod.networks.network import Network
 from sisod.training.data import (
-    EpochSampler,
     Item,
+    TrainingBatch,
     TrainingSet,
+    ValidationBatch,
     ValidationItem,
     ValidationSet,
-    collate,
-    collate_validation,
-    quiet_worker,
     read_image,
     to_input,
 )
 from sisod.training.recipe_parts import TrainPart
+
+
+def steps_per_epoch(n_images: int, images_per_step: int) -> int:
+    """Return how many whole steps the images fill; at least one.
+
+    Example:
+        >>> steps_per_epoch(22, 4)
+        5
+    """
+    if n_images < images_per_step:
+        raise InputError(
+            f"{n_images} images do not fill one step of {images_per_step}; lower train.batch or "
+            "train.accumulate with --set, or give more images"
+        )
+    return n_images // images_per_step
+
+
+@dataclass(eq=False)
+class EpochSampler(Sampler[tuple[int, int]]):
+    """The order of images by seed and epoch; every process takes its share of each batch.
+
+    Images that do not fill a whole step are left out, so that every step has the same number.
+
+    Attributes:
+        n_images: number of images.
+        step: images of one step, over all processes.
+        seed: of the order.
+        rank: index of this process.
+        world: number of processes.
+        epoch: set by Lightning.
+
+    Example:
+        >>> list(EpochSampler(5, step=2, seed=0))  # epoch and index
+        [(0, 2), (0, 4), (0, 3), (0, 0)]
+    """
+
+    n_images: int
+    step: int
+    seed: int
+    rank: int = 0
+    world: int = 1
+    epoch: int = 0
+
+    def __post_init__(self) -> None:
+        self.n_used = steps_per_epoch(self.n_images, self.step) * self.step
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch; Lightning calls this."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return self.n_used // self.world
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        order = np.random.default_rng((self.seed, self.epoch)).permutation(self.n_images)
+        for index in order[: self.n_used][self.rank :: self.world].tolist():
+            yield self.epoch, index
+
+
+def collate(items: Sequence[Item]) -> TrainingBatch:
+    """Stack items to a batch."""
+    images = np.stack([item.image for item in items]).transpose(0, 3, 1, 2)
+    parts = [item.parts for item in items if item.parts is not None]  # of all or of none
+    return TrainingBatch(
+        torch.from_numpy(np.ascontiguousarray(images)),
+        {
+            kind: torch.from_numpy(np.stack([item.labels[kind] for item in items])[:, None])
+            for kind in items[0].labels
+        },
+        collate_boxes([item.boxes for item in items]),
+        tuple(item.name for item in items),
+        collate_labels(parts) if parts else None,
+    )
+
+
+def collate_validation(items: Sequence[ValidationItem]) -> ValidationBatch:
+    """Stack images; masks keep their own sizes."""
+    images = torch.stack([image for image, _ in items])
+    return ValidationBatch(images, tuple(torch.from_numpy(mask) for _, mask in items))
+
+
+def quiet_worker(_: int) -> None:
+    """Limit a worker process to one thread, since there are several workers."""
+    cv2.setNumThreads(0)
+    torch.set_num_threads(1)
 
 
 def make_loaders(

@@ -63,7 +63,9 @@ class SaliencyModule(L.LightningModule):
         self.run_dir = run_dir
         self.plain_loss = make_loss("plain", recipe, network)
         self.loss = make_loss(loss, recipe, network)
-        self.scores = SizeInvariantScores()
+        self.scores = SizeInvariantScores(
+            metrics=recipe.validate.metrics, protocol=recipe.validate.protocol
+        )
         self.steps_per_epoch = steps_per_epoch
         self.n_epochs = n_epochs
         self._losses: list[Tensor] = []  # of the batches since the last step

@@ -9,13 +9,15 @@ The sections are the dataclasses of `recipe_parts`:
     [loss]         terms and options of `SizeInvariantLoss`, warmup_epochs
     [train]        batch, length, seed, average of the weights, precision, images kept for calibration
     [labels]       a first stage that makes labels; for networks that learn body and detail
+    [validate]     metric of the best epoch, protocol, early stopping
+    [lightning]    further loggers and callbacks of Lightning
 
 Imports no PyTorch, so that a wrong recipe is refused at once.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -28,10 +30,12 @@ from sisod.training.recipe_parts import (
     Adam,
     DataPart,
     LabelsPart,
+    LightningPart,
     LossPart,
     NetworkPart,
     Schedule,
     TrainPart,
+    ValidatePart,
 )
 
 _FOLDER = Path(__file__).parent / "recipes"
@@ -63,10 +67,14 @@ class Recipe:
     loss: LossPart
     train: TrainPart
     labels: LabelsPart
+    validate: ValidatePart = field(default_factory=ValidatePart)
+    lightning: LightningPart = field(default_factory=LightningPart)
 
     def tables(self) -> dict[str, dict[str, Any]]:
-        """Return the recipe as the tables of a TOML file."""
-        return {key: table for key, table in asdict(self).items() if key != "name"}
+        """Return the tables of a TOML file; [validate] and [lightning] only if they are used."""
+        defaults = {"validate": asdict(ValidatePart()), "lightning": asdict(LightningPart())}
+        tables = {key: table for key, table in asdict(self).items() if key != "name"}
+        return {key: table for key, table in tables.items() if table != defaults.get(key)}
 
 
 _PARTS = {section: kind for section, kind in get_type_hints(Recipe).items() if section != "name"}
@@ -117,12 +125,18 @@ def find_recipe(
         _replace(tables, section, key, value)
     source = name + "".join(f" --set {one_line(setting)}" for setting in settings)
     recipe = read_recipe(tables, name=path.stem, source=source)
-    by_user = {str(value).removeprefix("py:") for section, _, value in given if section == "network"}
+    by_user = {str(value).removeprefix("py:") for _, _, value in given}
     if recipe.network.factory and recipe.network.factory not in by_user:
         raise UsageError(
             f"{source}: [network] names the factory {recipe.network.factory!r}, and sisod runs code "
             "only if you name it; if you trust it, repeat the command with --factory "
             f"{recipe.network.factory}"
+        )
+    function = (recipe.data.augment or "").removeprefix("py:")
+    if ":" in function and function not in by_user:
+        raise UsageError(
+            f"{source}: [data] names the function {function!r}, and sisod runs code only if you name "
+            f"it; if you trust it, repeat the command with --set data.augment=py:{function}"
         )
     return recipe
 
@@ -176,7 +190,7 @@ def write_toml(recipe: Recipe) -> str:
         values = [
             f"{key} = {_toml_text(value)}"
             for key, value in table.items()
-            if value != {} and not (section == "network" and key in unused)
+            if value not in ({}, None) and not (section == "network" and key in unused)
         ]
         lines += [f"[{section}]", *values, ""]
     return "\n".join(lines)

@@ -12,6 +12,8 @@ from sisod.common.arguments import check_known
 from sisod.common.imports import check_import_name
 from sisod.networks import names as network_names
 from sisod.scoring.loss_options import TERM_NAMES, Weighting, parse_term
+from sisod.scoring.metrics import METRICS, PAPER_KEYS, check_metric
+from sisod.scoring.protocols import find_protocol
 
 # repeated here, so that a wrong recipe is refused without importing PyTorch
 ENCODERS = ("resnet50", "efficientnet_lite0")
@@ -84,11 +86,19 @@ class DataPart:
         size: side of the square input in pixels.
         flip: probability of a horizontal flip.
         crop: largest part of a side that is cropped off.
+        augment: what is done to image and mask before: `py:MODULE:FUNCTION`, called as
+            `function(image=..., mask=...)` and returning a dict of both, like transforms of
+            albumentations; or a .json or .yaml file that albumentations saved. None for nothing.
     """
 
     size: Size
     flip: Share = 0.5
     crop: MostlyKept = 0.0
+    augment: Name | None = None
+
+    def __post_init__(self) -> None:
+        if self.augment is not None and not self.augment.endswith((".json", ".yaml")):
+            check_import_name(self.augment.removeprefix("py:"))
 
 
 @dataclass(frozen=True)
@@ -247,6 +257,43 @@ class TrainPart:
     def images_per_step(self) -> int:
         """Images of one step."""
         return self.batch * self.accumulate
+
+
+@dataclass(frozen=True)
+class ValidatePart:
+    """How a run is judged on the images of `--val`, every `train.validate_every` epochs.
+
+    Attributes:
+        monitor: metric by which the best epoch is chosen, one of `sisod metrics`.
+        protocol: conventions of scoring, as for `sisod evaluate`.
+        patience: stop after so many validations in a row without a better one; 0 for never.
+    """
+
+    monitor: str = "si_mae"
+    protocol: str = "default"
+    patience: Count = 0
+
+    def __post_init__(self) -> None:
+        check_metric(self.monitor, METRICS)
+        find_protocol(self.protocol)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The paper's metrics, and the monitor if it is another one."""
+        return tuple(dict.fromkeys((*PAPER_KEYS, self.monitor)))
+
+
+@dataclass(frozen=True)
+class LightningPart:
+    """Loggers and callbacks of Lightning by the names of their classes, each with its arguments.
+
+    Example:
+        >>> LightningPart(loggers={"WandbLogger": {"offline": True}}).callbacks
+        {}
+    """
+
+    loggers: dict[str, dict[str, Scalar | list[Scalar]]] = field(default_factory=dict)
+    callbacks: dict[str, dict[str, Scalar | list[Scalar]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

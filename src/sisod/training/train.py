@@ -14,23 +14,24 @@ from torch import nn
 
 from sisod import networks
 from sisod.common.arguments import check_choice, check_int
-from sisod.common.exceptions import InputError, InputWarning, shorten_list
+from sisod.common.exceptions import InputError, InputWarning, UsageError, shorten_list
 from sisod.common.output import readable_errors, write_atomically
 from sisod.common.processes import safe_children
 from sisod.common.run_folder import Run, open_run
-from sisod.data.datasets import Dataset, Sample, open_dataset
+from sisod.data.datasets import Dataset, Sample, join_datasets, open_dataset
 from sisod.losses import SizeInvariantLoss
 from sisod.networks.predict import weights_digest
 from sisod.training.data import (
     CheckedSamples,
     TrainingSet,
+    Transform,
     ValidationSet,
     check_samples,
     image_digest,
+    load_transform,
     select_samples,
-    steps_per_epoch,
 )
-from sisod.training.loaders import check_labels, make_loaders, write_labels
+from sisod.training.loaders import check_labels, make_loaders, steps_per_epoch, write_labels
 from sisod.training.make_network import make_network
 from sisod.training.module import SaliencyModule, recipe_loss, weighting_of
 from sisod.training.recipe import Recipe, balanced, write_toml
@@ -56,9 +57,10 @@ class TrainingRequest:
     """The options of `sisod train` besides the recipe.
 
     Attributes:
-        data: data set to train on, or folder of images with `masks`.
+        data: data set to train on, or folder of images with `masks`; or several data sets.
         out: folder of the run.
         masks: folder of masks, if `data` is a folder of images.
+        mask_suffix: as for `open_dataset`.
         loss: `"si"`, as the recipe says; `"balanced"`, which replaces its section `[loss]` except
             warmup_epochs, min_area and connectivity; or `"plain"`.
         val: data set to validate on.
@@ -73,9 +75,10 @@ class TrainingRequest:
         'edn'
     """
 
-    data: Path
+    data: Path | Sequence[Path]
     out: Path
     masks: Path | None = None
+    mask_suffix: str = ""
     loss: str = "si"
     val: Path | None = None
     limit: int | None = None
@@ -85,12 +88,25 @@ class TrainingRequest:
     overwrite: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("data", "out", "masks", "val", "labels"):  # strings become paths
+        for name in ("out", "masks", "val", "labels"):  # strings become paths
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else Path(value))
         check_choice("loss", self.loss, ("si", "balanced", "plain"))
         if self.limit is not None:
             check_int("limit", self.limit, least=1)
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """The data sets to train on."""
+        return tuple(map(Path, [self.data] if isinstance(self.data, str | Path) else self.data))
+
+    def open_data(self) -> list[Dataset]:
+        """Open the data sets to train on."""
+        if len(self.roots) > 1 and self.masks is not None:
+            raise UsageError("--masks is for one folder of images; with several --data leave it out")
+        return [
+            open_dataset(root, masks=self.masks, mask_suffix=self.mask_suffix) for root in self.roots
+        ]
 
 
 def train(
@@ -100,6 +116,7 @@ def train(
     *,
     criterion: nn.Module | None = None,
     network: nn.Module | None = None,
+    transform: Transform | None = None,
 ) -> dict[str, Any]:
     """Train a network and return the content of its run.json.
 
@@ -114,6 +131,7 @@ def train(
             `criterion(logits, gt, boxes)`. A network with auxiliary targets uses it for its mask maps.
         network: replaces the recipe's network by a module of yours, as `networks.wrap` takes or returns
             it; its weights are changed. Load the run by `networks.from_pretrained(out, factory=...)`.
+        transform: replaces `[data] augment` by a function of yours or a transform of albumentations.
 
     Raises:
         InputError: the data or the recipe cannot be used (then nothing is written), the loss is not
@@ -122,7 +140,8 @@ def train(
     machine = machine or Machine()
     if request.loss == "balanced":
         recipe, request = balanced(recipe), replace(request, loss="si")
-    dataset = open_dataset(request.data, masks=request.masks)
+    datasets = request.open_data()
+    dataset = join_datasets(datasets)
     validation = None if request.val is None else open_dataset(request.val, prefer=())
     loss = criterion or recipe_loss(request.loss, recipe.loss)
     checked = _check_data(recipe, request, dataset, loss if machine.is_first_process else None)
@@ -132,7 +151,7 @@ def train(
         "settings": recipe.tables(),
         "loss": request.loss,
         "seed": recipe.train.seed,
-        "data": str(dataset.image_dir.resolve()),
+        "data": " ".join(str(each.image_dir.resolve()) for each in datasets),
         "images": len(checked.samples),
         "validation": None if validation is None else str(validation.image_dir.resolve()),
     }
@@ -140,14 +159,20 @@ def train(
         config["criterion"] = _describe_criterion(criterion)
     if network is not None:
         config["network"] = type(network).__name__
-    inputs = (request.data, request.masks, request.val, request.labels, recipe.network.encoder_weights)
+    if transform is not None:
+        config["transform"] = getattr(transform, "__qualname__", repr(transform))
+    elif recipe.data.augment is not None:
+        transform = load_transform(recipe.data.augment)
+    if transform is not None and (recipe.labels.epochs or request.labels):
+        raise UsageError("labels of a first stage cannot follow augment; leave one of them out")
+    inputs = (*request.roots, request.masks, request.val, request.labels)
     with open_run(
         request.out,
         kind=KIND,
         config=config,
         resume=request.resume,
         overwrite=request.overwrite,
-        inputs=inputs,
+        inputs=[*inputs, recipe.network.encoder_weights],
         in_place=True,
         is_writer=machine.is_first_process,
     ) as run:
@@ -158,11 +183,12 @@ def train(
         trainer, module, *loaders = _prepare(
             recipe, request, machine, checked.samples, val_samples, loss, network
         )
+        loaders[0].dataset.transform = transform
         run.begin(versions=versions())
         if run.is_writer:
             _warn_of_overlap(checked.samples, val_samples)
             write_atomically(run.path / "recipe.toml", write_toml(recipe).encode())
-            write_images(run.path, dataset, checked.samples)
+            write_images(run.path, datasets, checked.samples)
         if recipe.labels.epochs and request.labels is None:
             loaders[0].dataset.labels_dir = _first_stage(recipe, request, machine, checked.samples)
         run.finish(skipped=list(checked.problems), **_fit(trainer, module, loaders, run))
@@ -231,7 +257,7 @@ def _prepare(
     module = SaliencyModule(
         network, recipe, loss=loss, run_dir=request.out, steps_per_epoch=n_steps, n_epochs=n_epochs
     )
-    trainer = make_trainer(recipe.train, request.out, machine, n_epochs, validates=bool(val_samples))
+    trainer = make_trainer(recipe, request.out, machine, n_epochs, validates=bool(val_samples))
     training = TrainingSet(
         samples,
         recipe.data,
@@ -258,7 +284,7 @@ def _fit(trainer: L.Trainer, module: SaliencyModule, loaders: Any, run: Run) -> 
     start = time.perf_counter()
     with fit_errors(), quiet_lightning(), safe_children():
         step = 0 if last is None else resume_step(last, module)
-        MetricsFile(run.path).begin(step=step)
+        MetricsFile(run.path, module.recipe.validate.metrics).begin(step=step)
         # Lightning sets the epoch of a resumed run too late, when workers read already
         loaders[0].sampler.set_epoch(step // module.steps_per_epoch)
         trainer.fit(module, loaders[0], loaders[1], ckpt_path=last, weights_only=True)
@@ -267,12 +293,14 @@ def _fit(trainer: L.Trainer, module: SaliencyModule, loaders: Any, run: Run) -> 
         write_network(module, path.with_name(f"{model}.ckpt"), run.path)
     best: Any = trainer.checkpoint_callbacks[-1]
     return {
-        "epochs": module.n_epochs,
+        "epochs": trainer.current_epoch,
         "steps": trainer.global_step,
         "images": len(loaders[0].dataset),
         "seconds": round(time.perf_counter() - start, 1),
         "model": model,
-        "best_si_mae": None if best.best_model_score is None else float(best.best_model_score),
+        f"best_{module.recipe.validate.monitor}": None
+        if best.best_model_score is None
+        else float(best.best_model_score),
         "scores": {key: float(value) for key, value in trainer.callback_metrics.items() if key != "lr"},
     }
 
@@ -303,7 +331,7 @@ def make_labels(recipe: Recipe, request: TrainingRequest, machine: Machine | Non
         request: data and output folder; its loss is not used, since the first stage is plain.
         machine: as for `train`.
     """
-    checked = _check_data(recipe, request, open_dataset(request.data, masks=request.masks))
+    checked = _check_data(recipe, request, join_datasets(request.open_data()))
     with readable_errors(request.out / "x", "make room there and run it again"):
         return _first_stage(recipe, request, machine or Machine(), checked.samples)
 

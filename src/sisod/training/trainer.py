@@ -4,7 +4,7 @@ run.json             versions, recipe, loss, data, seed; when finished, the last
 recipe.toml          the recipe with every value written out
 metrics.csv          one line per step and one per validation
 images.json          names of the images that are trained on, and their folders
-checkpoints/         last.ckpt, every epoch; best.ckpt, the lowest SI-MAE
+checkpoints/         last.ckpt, every epoch; best.ckpt, the best by `[validate] monitor`
 model.safetensors    the network, with config.json: for predict, export and from_pretrained
 
 `sisod.common.run_folder` begins, resumes and finishes the folder.
@@ -16,24 +16,26 @@ import logging
 import os
 import platform
 import sys
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, get_args
+from types import ModuleType
+from typing import Any
 
 import lightning as L  # noqa: N812  (the name everybody knows it by)
 import torch
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.utilities.exceptions import MisconfigurationException
-from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
-from lightning.pytorch.loggers import Logger, TensorBoardLogger
+from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint, RichProgressBar
+from lightning.pytorch.loggers import Logger
 from lightning.pytorch.plugins import TorchCheckpointIO
 from lightning.pytorch.utilities import rank_zero_only
 
-from sisod.common.arguments import check_choice, check_int
+from sisod.common.arguments import check_known
 from sisod.common.exceptions import InputError, UsageError
 from sisod.common.files import read_json
 from sisod.common.output import json_bytes, write_atomically
@@ -41,13 +43,14 @@ from sisod.common.streams import is_terminal
 from sisod.data.datasets import Dataset, Sample
 from sisod.networks.checkpoints import WEIGHTS_FILE, load_strictly, load_tensors
 from sisod.networks.network import Network
-from sisod.scoring.metrics import PAPER_KEYS
+from sisod.scoring.metrics import METRICS, PAPER_KEYS
 from sisod.training.module import SaliencyModule
-from sisod.training.recipe_parts import Precision, TrainPart
+from sisod.training.recipe import Recipe
 
 KIND = "training"
+_LOGGERS = {"tensorboard": "TensorBoardLogger", "wandb": "WandbLogger", "mlflow": "MLFlowLogger"}
+_PLACES: dict[str, Any] = {"TensorBoardLogger": {"name": "", "version": "tensorboard"}}
 IMAGES_FILE = "images.json"
-COLUMNS = ("epoch", "step", "loss", "lr", *PAPER_KEYS)
 _PACKAGES = ("sisod", "torch", "lightning", "torchmetrics", "numpy", "opencv-python-headless")
 
 
@@ -61,7 +64,10 @@ class Machine:
         strategy: how they share the work, such as `"ddp"`.
         precision: `"32-true"`, `"16-mixed"` or `"bf16-mixed"`; None for that of the recipe.
         workers: processes that read images; None for one per core, up to eight.
-        logger: `"tensorboard"` for its files in addition to metrics.csv.
+        logger: a logger in addition to metrics.csv: `"tensorboard"`, `"wandb"`, `"mlflow"` or the name
+            of a class of `lightning.pytorch.loggers`.
+        loggers: loggers of yours.
+        callbacks: callbacks of yours.
 
     Example:
         >>> Machine(devices="1", workers=0).is_single
@@ -74,12 +80,8 @@ class Machine:
     precision: str | None = None
     workers: int | None = None
     logger: str = "csv"
-
-    def __post_init__(self) -> None:
-        if self.precision is not None:
-            check_choice("precision", self.precision, get_args(Precision))
-        if self.workers is not None:
-            check_int("workers", self.workers, least=0)
+    loggers: tuple[Logger, ...] = ()
+    callbacks: tuple[L.Callback, ...] = ()
 
     @property
     def is_single(self) -> bool:
@@ -94,25 +96,41 @@ class Machine:
 
 
 def make_trainer(
-    part: TrainPart, out: Path, machine: Machine, n_epochs: int, *, validates: bool
+    recipe: Recipe, out: Path, machine: Machine, n_epochs: int, *, validates: bool
 ) -> L.Trainer:
     """Return Lightning's trainer: checkpoints of the last and, with validation, of the best epoch.
 
     Args:
-        part: accumulation, clipping, precision, epochs between validations.
+        recipe: accumulation, clipping, precision; validation and early stopping.
         out: folder of the run.
         machine: devices, precision, loggers.
         n_epochs: length of the run.
         validates: whether there are images to validate on.
     """
-    checkpoints: list[dict[str, Any]] = [{"filename": "last", "save_on_train_epoch_end": True}]
+    part, validate = recipe.train, recipe.validate
+    folder: Any = {"dirpath": out / "checkpoints", "enable_version_counter": False}
+    callbacks: list[L.Callback] = [
+        ModelCheckpoint(filename="last", save_on_train_epoch_end=True, **folder)
+    ]
     if validates:
-        checkpoints.append({"filename": "best", "monitor": "si_mae", "mode": "min"})
-    bar = [RichProgressBar(console_kwargs={"stderr": True})] if is_terminal(sys.stderr) else []
-    loggers: list[Logger] = [MetricsFile(out)]
+        is_up = METRICS[validate.monitor].direction == "up"
+        monitor: Any = {"monitor": validate.monitor, "mode": "max" if is_up else "min"}
+        callbacks.append(ModelCheckpoint(filename="best", **folder, **monitor))
+        if validate.patience:
+            callbacks.append(EarlyStopping(patience=validate.patience, **monitor))
+    has_bar = is_terminal(sys.stderr)
+    callbacks.append(RichProgressBar(console_kwargs={"stderr": True}) if has_bar else ProgressLines())
+    named = dict(recipe.lightning.loggers)
+    if machine.logger != "csv":
+        named.setdefault(_LOGGERS.get(machine.logger, machine.logger), {})
     try:
-        if machine.logger == "tensorboard":
-            loggers.append(TensorBoardLogger(out, name="", version="tensorboard"))
+        loggers: list[Logger] = [MetricsFile(out, validate.metrics), *machine.loggers]
+        for name, options in named.items():
+            place = {"save_dir": out} | _PLACES.get(name, {})
+            loggers.append(_lightning_class(L.pytorch.loggers, name)(**place | options))
+        for name, options in recipe.lightning.callbacks.items():
+            callbacks.append(_lightning_class(L.pytorch.callbacks, name)(**options))
+        callbacks += machine.callbacks
         with quiet_lightning():
             return L.Trainer(
                 devices=int(machine.devices) if machine.devices.isdigit() else machine.devices,
@@ -128,19 +146,19 @@ def make_trainer(
                 use_distributed_sampler=False,
                 plugins=[AtomicCheckpoints(), *([LightningEnvironment()] if machine.is_single else [])],
                 logger=loggers,
-                callbacks=[
-                    *(
-                        ModelCheckpoint(out / "checkpoints", enable_version_counter=False, **options)
-                        for options in checkpoints
-                    ),
-                    *bar,
-                ],
-                enable_progress_bar=bool(bar),
+                callbacks=callbacks,
+                enable_progress_bar=has_bar,
                 enable_model_summary=False,
                 default_root_dir=out,
             )
     except (MisconfigurationException, ValueError, TypeError, ImportError) as error:
         raise UsageError(f"Lightning refuses these options: {str(error).splitlines()[0]}") from error
+
+
+def _lightning_class(module: ModuleType, name: str) -> Any:
+    """Return a class of Lightning; other code is not reached by the names in a recipe."""
+    check_known(f"class of {module.__name__}", name, module.__all__)
+    return getattr(module, name)
 
 
 @contextmanager
@@ -174,6 +192,28 @@ def fit_errors() -> Iterator[None]:
         raise InputError(str(error).strip().splitlines()[-1].partition(": ")[2]) from None
 
 
+class ProgressLines(L.Callback):
+    """Prints a line every 30 seconds, for runs whose stderr is no terminal."""
+
+    seconds = 30.0
+
+    def __init__(self) -> None:
+        self.next = time.monotonic() + self.seconds
+
+    @rank_zero_only
+    def on_train_batch_end(self, trainer: L.Trainer, *_: Any) -> None:
+        """Print how far the run is; Lightning calls this."""
+        if time.monotonic() < self.next:
+            return
+        self.next = time.monotonic() + self.seconds
+        print(  # noqa: T201
+            f"epoch {trainer.current_epoch + 1} of {trainer.max_epochs}, step {trainer.global_step} of "
+            f"{trainer.estimated_stepping_batches}, loss {float(trainer.callback_metrics['loss']):.4f}",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
 class MetricsFile(Logger):
     """Writes metrics.csv line by line and, unlike Lightning's logger, continues the file of a run.
 
@@ -192,15 +232,17 @@ class MetricsFile(Logger):
     name = "csv"
     version = ""  # so that the progress bar does not show it
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, metrics: Sequence[str] = PAPER_KEYS) -> None:
         super().__init__()
         self.path = folder / "metrics.csv"
+        self.columns = ("epoch", "step", "loss", "lr", *metrics)
 
     @rank_zero_only
     def begin(self, *, step: int) -> None:
         """Start the file, or truncate it after a step."""
         kept = [row for row in read_metrics(self.path) if int(row["step"]) <= step] if step else []
-        lines = [",".join(COLUMNS), *(",".join(row[key] for key in COLUMNS) for row in kept)]
+        lines = [",".join(self.columns)]
+        lines += [",".join(row[key] for key in self.columns) for row in kept]
         write_atomically(self.path, ("\n".join(lines) + "\n").encode())
 
     def log_hyperparams(self, *_: Any, **__: Any) -> None:
@@ -210,7 +252,7 @@ class MetricsFile(Logger):
     def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
         """Write one line; steps and epochs are counted from 1."""
         row = {**metrics, "step": (step or 0) + 1, "epoch": int(metrics.get("epoch", 0)) + 1}
-        cells = ["" if row.get(key) is None else repr(row[key]) for key in COLUMNS]
+        cells = ["" if row.get(key) is None else repr(row[key]) for key in self.columns]
         with self.path.open("a", encoding="utf-8", newline="\n") as file:
             file.write(",".join(cells) + "\n")
 
@@ -275,17 +317,24 @@ def versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class TrainedImages:
-    """images.json: the folders of a data set, and the names of the images that are trained on."""
+    """images.json: the folders of data sets, and the names of the images that are trained on.
+
+    Attributes:
+        images, masks: folders of the first data set.
+        trained: names.
+        others: folders of images and masks of the other data sets.
+    """
 
     images: str
     masks: str
     trained: list[str]
+    others: list[tuple[str, str]] = field(default_factory=list)
 
 
-def write_images(folder: Path, dataset: Dataset, trained: Sequence[Sample]) -> None:
+def write_images(folder: Path, datasets: Sequence[Dataset], trained: Sequence[Sample]) -> None:
     """Write images.json, from which `sisod calibrate` knows what the network has seen."""
-    images, masks = (str(root.resolve()) for root in (dataset.image_dir, dataset.mask_dir))
-    content = TrainedImages(images, masks, [sample.name for sample in trained])
+    first, *others = ((str(one.image_dir.resolve()), str(one.mask_dir.resolve())) for one in datasets)
+    content = TrainedImages(*first, [sample.name for sample in trained], others)
     write_atomically(folder / IMAGES_FILE, json_bytes(asdict(content)))
 
 

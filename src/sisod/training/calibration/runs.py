@@ -14,7 +14,7 @@ from sisod.common.exceptions import InputError, InputWarning, shorten_list
 from sisod.common.output import json_bytes, lock, readable_errors, resolve_link, write_atomically
 from sisod.common.streams import progress_bar
 from sisod.common.version import __version__
-from sisod.data.datasets import Dataset, Sample, open_dataset
+from sisod.data.datasets import Dataset, Sample, join_datasets, open_dataset
 from sisod.data.pairs import find_photographs
 from sisod.data.storage import is_local_root
 from sisod.networks.checkpoints import WEIGHTS_FILE, unfinished_message
@@ -136,11 +136,12 @@ def _open_data(run: Path, data: str | Path | None, masks: str | Path | None) -> 
     if data is not None:
         return open_dataset(data, masks=masks)
     stored = read_images(run)
-    if not all(is_local_root(Path(root)) for root in (stored.images, stored.masks)):
+    folders = [(stored.images, stored.masks), *stored.others]
+    if not all(is_local_root(Path(root)) for pair in folders for root in pair):
         raise InputError(
             f"the data set of the training is no longer at {stored.images!r}; name it with --data"
         )
-    return open_dataset(stored.images, masks=stored.masks)
+    return join_datasets([open_dataset(images, masks=masks) for images, masks in folders])
 
 
 def calibration_samples(
