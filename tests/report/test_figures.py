@@ -31,17 +31,6 @@ def drawn(axes: Any) -> list[tuple[Any, Any]]:
     return [(line.get_xdata(), line.get_ydata()) for line in lines]
 
 
-def test_results_are_found_by_their_folders(benchmark_root: Path, saved: list[Saved]) -> None:
-    results = benchmark_root / "results"
-    assert [(r.dataset, r.method) for r in saved] == [
-        (dataset, method)
-        for dataset in ("crowded", "mixed")
-        for method in ("Net", "Net+si", "coarse", "large only")
-    ]
-    one = load_results([results / "mixed" / "Net", results / "mixed"])
-    assert [r.method for r in one] == ["Net", "Net+si", "coarse", "large only"]
-
-
 @pytest.mark.parametrize("kind", CURVES)
 def test_curves_are_those_of_the_table(saved: list[Saved], kind: str) -> None:
     x, y, _, _ = CURVES[kind]

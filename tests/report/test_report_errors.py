@@ -143,10 +143,3 @@ def test_page(crowded: list[Saved], tmp_path: Path) -> None:
     grid = error_grid(crowded[1:])
     assert [text for text, _ in cells[0]] == list(grid.headings[1:])
     assert [[text for text, _ in row] for row in cells[1:]] == [list(row[1:]) for row in grid.rows]
-
-
-def test_page_of_results_without_the_breakdown(crowded: list[Saved], tmp_path: Path) -> None:
-    write_report([without_objects(result) for result in crowded], tmp_path / "r.html", resamples=20)
-    page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "has no error breakdown" in page or "no predicted objects" in page
-    assert "error-bar" not in page[page.index('<section id="errors"') :]

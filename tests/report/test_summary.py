@@ -294,15 +294,6 @@ def test_a_narrow_terminal_turns_the_table(width: int) -> None:
     assert [row.count("0.5000") for row in rows if "0.5000" in row] == [2] * len(PAPER_KEYS)
 
 
-def test_a_table_is_not_turned_if_methods_would_be_torn_apart() -> None:
-    methods = [f"method-{i}" for i in range(7)]
-    rows = rows_of(scored(methods, PAPER_KEYS), PAPER_KEYS, 60)
-    assert max(map(cell_len, rows)) <= 60
-    starts = [row for row in rows if "method-0" in row]
-    assert len(starts) > 1  # several tables, each with all methods
-    assert all(sum(name in row for row in rows) == len(starts) for name in methods)
-
-
 @pytest.mark.parametrize("n_methods", [1, 3, 20])
 def test_documents_turn_what_has_many_metrics_and_fewer_methods(n_methods: int) -> None:
     keys = find_metrics(None)[:20]
