@@ -115,7 +115,7 @@ def test_objects_are_those_of_the_weighting(samples: tuple[Sample, ...]) -> None
     gt = batch.labels["mask"].float() / 255
     assert torch.equal(batch.boxes, boxes_of(gt, **options))  # type: ignore[arg-type]
     assert batch.parts is not None
-    assert torch.equal(batch.parts, labels_of(gt, "cells", **options))  # type: ignore[arg-type]
+    assert torch.equal(batch.parts, labels_of(gt, "cells", **options))
     assert len(batch.boxes) < len(boxes_of(gt))
 
 

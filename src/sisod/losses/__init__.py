@@ -12,6 +12,7 @@ except ModuleNotFoundError:
     require("sisod.losses", "torch")
     raise  # it is installed but broken
 
+from sisod.losses.loader import WithParts
 from sisod.losses.loss import (
     BalancedLoss,
     PlainLoss,
@@ -27,6 +28,7 @@ __all__ = [
     "BalancedLoss",
     "PlainLoss",
     "SizeInvariantLoss",
+    "WithParts",
     "boxes_of",
     "collate_boxes",
     "collate_labels",

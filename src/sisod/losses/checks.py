@@ -107,8 +107,8 @@ def read_batch(
 
 def salient_classes(
     gt: Tensor, mode: Mode, ignore_index: int | None, spatial_dims: int | None
-) -> tuple[Tensor, int | None]:
-    """Return the class of every salient pixel, (planes, *spatial), and the channels of `"multilabel"`.
+) -> tuple[Tensor, int]:
+    """Return the class of every salient pixel, (planes, *spatial), and the channels of an image.
 
     Args:
         gt: ground truth of a batch or of one image, as for `boxes_of`.
@@ -120,7 +120,7 @@ def salient_classes(
     n_extra = 1 if mode == "multiclass" else 2  # axes before the spatial ones
     dims = spatial_dims or (3 if gt.ndim == 3 + n_extra else 2)
     check_choice("spatial_dims", dims, (2, 3))
-    channels = gt.shape[-dims - 1] if mode == "multilabel" and gt.ndim > dims else None
+    channels = gt.shape[-dims - 1] if mode == "multilabel" and gt.ndim > dims else 1
     has_one_map = mode != "binary" or gt.ndim < 2 + dims or gt.shape[1] == 1
     least = dims + (mode == "multilabel")
     if not least <= gt.ndim <= dims + n_extra or gt.numel() == 0 or not has_one_map:

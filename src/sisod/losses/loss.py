@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from sisod.common.arguments import check_choice
 from sisod.losses.checks import Maps, Target, read_batch, warn_if_empty
 from sisod.losses.networks import DecoupledLoss, network_targets, network_terms
-from sisod.losses.objects import parts_of_target
+from sisod.losses.objects import parts_in
 from sisod.losses.parts import no_autocast
-from sisod.losses.terms import Reduction, Term, Terms, sort_terms
+from sisod.losses.terms import PixelTerm, Term, Terms, bce_from_logits, sort_terms
 from sisod.losses.weighting import weigh
 from sisod.scoring.loss_options import (
     BALANCED_IMAGE_WEIGHT,
@@ -24,8 +24,9 @@ from sisod.scoring.loss_options import (
 )
 from sisod.scoring.partition import Alpha
 
-_find_parts: Callable[[Target, Weighting], dict[str, Tensor]] = torch.compiler.disable(  # type: ignore[no-untyped-call]
-    parts_of_target,
+Reduction = Literal["mean", "none"]
+_find_parts: Callable[..., dict[str, Tensor]] = torch.compiler.disable(  # type: ignore[no-untyped-call]
+    parts_in,
     reason="objects are found outside the graph; give the loss **parts_of(target, ...)",
 )
 
@@ -317,7 +318,7 @@ def _loss(
     check = weighting.check_parts
     needed = boxes if weighting.parts == "boxes" else labels
     if needed is None and weighting.image_weight < 1:
-        found = _find_parts(target, weighting)
+        found = _find_parts(target.salient(), target.channels, weighting)
         boxes, labels, check = found["boxes"], found.get("labels"), False
     parts, weight = weigh(target, boxes, labels, weighting, check=check)
     n_planes = len(target.truth)
@@ -329,10 +330,10 @@ def _loss(
     losses = []
     for map_ in maps:
         p = terms.probs(map_)
-        for factor, term in terms.on_input:
-            losses.append(factor * term(map_, target.truth, weight, reduction))
-        for factor, term in terms.on_probs:
-            losses.append(factor * term(p, target.truth, weight, reduction))
+        for values, pixel_terms in ((map_, terms.on_input), (p, terms.on_probs)):
+            losses += [
+                f * _mean(term, values, target.truth, weight, reduction) for f, term in pixel_terms
+            ]
         selected = parts.select(p) if regions else p
         for value, shares in regions:
             # a part without pixels has share 0, whatever a term gives for it
@@ -343,3 +344,14 @@ def _loss(
                 losses.append(each.sum())
     total = sum(losses[1:], losses[0])
     return total if reduction == "mean" else total.view(-1, target.channels).mean(dim=1)
+
+
+def _mean(
+    term: PixelTerm, values: Tensor, truth: Tensor, weight: Tensor | None, reduction: Reduction
+) -> Tensor:
+    """Return the mean of a separable term over all pixels, or over those of each plane."""
+    if reduction == "mean" and getattr(term, "func", None) is bce_from_logits:  # in one pass
+        return nn.functional.binary_cross_entropy_with_logits(values, truth, weight=weight)
+    pixels = term(values, truth)
+    weighted = pixels if weight is None else pixels * weight
+    return weighted.mean() if reduction == "mean" else weighted.flatten(1).mean(dim=1)

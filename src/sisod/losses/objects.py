@@ -1,7 +1,7 @@
 """The objects of ground truths: their boxes, and the cell of every pixel. For the loader's workers."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -10,11 +10,10 @@ from torch import Tensor
 
 from sisod.common.arguments import check_choice
 from sisod.losses.cells import nearest_objects
-from sisod.losses.checks import Target, salient_classes
-from sisod.losses.components import Objects, find_objects
+from sisod.losses.checks import salient_classes
+from sisod.losses.components import find_objects
 from sisod.losses.tracing import as_array, raise_if_vmapped
 from sisod.scoring.loss_options import Mode, PartKind, Weighting
-from sisod.scoring.partition import check_partition_settings
 
 LabelKind = Literal["cells", "blobs"]
 
@@ -59,20 +58,11 @@ def boxes_of(
         tensor([[0, 1, 0, 0, 1, 1],
                 [0, 7, 0, 3, 1, 4]])
     """
-    objects, channels = _find(gt, mode, ignore_index, min_area, connectivity, spatial_dims)
-    return _rows(objects, mode, channels)
+    options: dict[str, Any] = {"mode": mode, "ignore_index": ignore_index, "min_area": min_area}
+    return parts_of(gt, connectivity=connectivity, spatial_dims=spatial_dims, **options)["boxes"]
 
 
-def labels_of(
-    gt: Tensor | ArrayLike,
-    parts: LabelKind = "cells",
-    *,
-    mode: Mode = "binary",
-    ignore_index: int | None = None,
-    min_area: float = 0.0002,
-    connectivity: Literal[4, 8] = 8,
-    spatial_dims: int | None = None,
-) -> Tensor:
+def labels_of(gt: Tensor | ArrayLike, parts: LabelKind = "cells", **options: Any) -> Tensor:
     """Return for every pixel of a batch the index of its part, (B, H, W); -1 for none.
 
     The objects are those of `boxes_of`, in the same order, counted from 0 in every image, and for
@@ -81,13 +71,9 @@ def labels_of(
     have -1. Without objects all labels are -1.
 
     Args:
-        gt: as for `boxes_of`, and so are all options.
+        gt: as for `boxes_of`.
         parts: `"cells"` or `"blobs"`, as for `SizeInvariantLoss`.
-        mode: see `boxes_of`.
-        ignore_index: see `boxes_of`.
-        min_area: see `boxes_of`.
-        connectivity: see `boxes_of`.
-        spatial_dims: see `boxes_of`.
+        options: `mode`, `ignore_index`, `min_area` and so on, as for `boxes_of`.
 
     Example:
         >>> gt = torch.tensor([[1.0, 0, 0, 0, 1, 1]])
@@ -97,30 +83,23 @@ def labels_of(
         tensor([[[ 0, -1, -1, -1,  1,  1]]], dtype=torch.int16)
     """
     check_choice("parts", parts, ("cells", "blobs"))
-    objects, channels = _find(gt, mode, ignore_index, min_area, connectivity, spatial_dims)
-    return _labels(objects, parts, channels)
+    return parts_of(gt, parts, **options)["labels"]
 
 
 def parts_of(
     gt: Tensor | ArrayLike,
     parts: PartKind = "boxes",
     *,
-    mode: Mode = "binary",
-    ignore_index: int | None = None,
-    min_area: float = 0.0002,
-    connectivity: Literal[4, 8] = 8,
     spatial_dims: int | None = None,
+    **options: Any,
 ) -> dict[str, Tensor]:
     """Return what a loss over these parts takes beside input and target: `boxes` and, if any, `labels`.
 
     Args:
-        gt: as for `boxes_of`, and so are all options.
+        gt: as for `boxes_of`.
         parts: as for `SizeInvariantLoss`.
-        mode: see `boxes_of`.
-        ignore_index: see `boxes_of`.
-        min_area: see `boxes_of`.
-        connectivity: see `boxes_of`.
-        spatial_dims: see `boxes_of`.
+        spatial_dims: as for `boxes_of`.
+        options: `mode`, `ignore_index`, `min_area` and so on, as for `boxes_of`.
 
     Example:
         >>> gt = torch.tensor([[[1.0, 0, 0, 1]]])
@@ -128,57 +107,35 @@ def parts_of(
         {'boxes': tensor([[0, 0, 0, 1, 1],
                 [0, 0, 3, 1, 4]]), 'labels': tensor([[[0, 0, 1, 1]]], dtype=torch.int16)}
     """
-    check_choice("parts", parts, get_args(PartKind))
-    objects, channels = _find(gt, mode, ignore_index, min_area, connectivity, spatial_dims)
-    return _parts(objects, parts, mode, channels)
-
-
-def parts_of_target(target: Target, weighting: Weighting) -> dict[str, Tensor]:
-    """Return the parts of a checked target, as `parts_of` does."""
-    raise_if_vmapped(target.truth, "the target")
-    classes = as_array(target.salient())
-    objects = find_objects(classes, connectivity=weighting.connectivity, min_area=weighting.min_area)
-    channels = target.channels if target.mode == "multilabel" else None
-    return _parts(objects, weighting.parts, target.mode, channels)
-
-
-def _find(
-    gt: Tensor | ArrayLike,
-    mode: Mode,
-    ignore_index: int | None,
-    min_area: float,
-    connectivity: Literal[4, 8],
-    spatial_dims: int | None,
-) -> tuple[Objects, int | None]:
-    """Return the objects, and the number of channels that are planes of their own."""
-    check_partition_settings(kind="boxes", connectivity=connectivity, min_area=min_area, alpha="ratio")
+    weighting = Weighting(parts, **options)
     tensor = torch.as_tensor(gt)
     raise_if_vmapped(tensor, "the target")
-    classes, channels = salient_classes(tensor.detach(), mode, ignore_index, spatial_dims)
-    return find_objects(as_array(classes), connectivity=connectivity, min_area=min_area), channels
+    classes, channels = salient_classes(
+        tensor.detach(), weighting.mode, weighting.ignore_index, spatial_dims
+    )
+    return parts_in(classes, channels, weighting)
 
 
-def _parts(objects: Objects, parts: PartKind, mode: Mode, channels: int | None) -> dict[str, Tensor]:
-    found = {"boxes": _rows(objects, mode, channels)}
-    return found if parts == "boxes" else found | {"labels": _labels(objects, parts, channels)}
-
-
-def _rows(objects: Objects, mode: Mode, channels: int | None) -> Tensor:
+def parts_in(classes: Tensor, channels: int, weighting: Weighting) -> dict[str, Tensor]:
+    """Return the parts of class maps (planes, *spatial), of which `channels` belong to an image."""
+    raise_if_vmapped(classes, "the target")
+    objects = find_objects(
+        as_array(classes), connectivity=weighting.connectivity, min_area=weighting.min_area
+    )
     columns: list[NDArray[Any]] = [objects.plane]
-    if channels is not None:
+    if weighting.mode == "multilabel":
         columns = [*np.divmod(objects.plane, channels)]
-    elif mode == "multiclass":
+    elif weighting.mode == "multiclass":
         columns.append(objects.label)
-    return torch.from_numpy(np.column_stack([*columns, objects.low, objects.high]))
-
-
-def _labels(objects: Objects, parts: PartKind, channels: int | None) -> Tensor:
-    index = objects.index_map()
-    labels = nearest_objects(index, objects) if parts == "cells" else index
-    if labels.max(initial=0) <= np.iinfo(np.int16).max:
-        labels = labels.astype(np.int16)
-    shape = labels.shape if channels is None else (-1, channels, *labels.shape[1:])
-    return torch.from_numpy(labels.reshape(shape))
+    boxes = torch.from_numpy(np.column_stack([*columns, objects.low, objects.high]))
+    if weighting.parts == "boxes":
+        return {"boxes": boxes}
+    labels = objects.index_map()
+    if weighting.parts == "cells":
+        labels = nearest_objects(labels, objects)
+    small = labels.astype(np.int16) if labels.max(initial=0) <= np.iinfo(np.int16).max else labels
+    shape = (-1, channels, *labels.shape[1:]) if weighting.mode == "multilabel" else labels.shape
+    return {"boxes": boxes, "labels": torch.from_numpy(small.reshape(shape))}
 
 
 def collate_boxes(boxes: Sequence[Tensor | ArrayLike]) -> Tensor:

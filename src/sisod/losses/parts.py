@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -22,22 +22,6 @@ from torch.autograd.forward_ad import unpack_dual
 
 from sisod.losses.components import Integers, ranges
 from sisod.losses.tracing import are_transforms_active
-
-
-class Layout(Protocol):
-    """Where the parts of a batch are."""
-
-    def select(self, maps: Tensor) -> Tensor:
-        """Return what the sums are taken of: the maps, or the pixels of the class of each part."""
-
-    def sums(self, values: Tensor, *factors: Tensor | None) -> tuple[Tensor, ...]:
-        """Return, for each factor, the sums over each part of `values * factor`; None stands for 1.
-
-        A factor is a constant map such as the ground truth, or `values` itself for the sum of squares.
-        """
-
-    def spread(self, values: Tensor) -> Tensor:
-        """Return, for each pixel, the sum of the values of the parts that contain it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +56,10 @@ class PixelRuns:
         return maps if self.index is None else maps.flatten()[self.index]
 
     def sums(self, values: Tensor, *factors: Tensor | None) -> tuple[Tensor, ...]:
-        """Return, for each factor, the sums over each part of `values * factor`; None stands for 1."""
+        """Return, for each factor, the sums over each part of `values * factor`; None stands for 1.
+
+        A factor is a constant map such as the ground truth, or `values` itself for the sum of squares.
+        """
         if not self._use_numpy(values):
             return tuple(self._sum_pixels(_multiply(values, factor)) for factor in factors)
         degrees = [2 if factor is values else 1 for factor in factors]
@@ -209,7 +196,7 @@ class Regions:
         image_weight: share of the whole images.
     """
 
-    layout: Layout
+    layout: PixelRuns | Masks
     truth: Tensor
     valid: Tensor | None
     plane: Tensor

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeVar, cast
+from typing import TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -20,13 +20,12 @@ from sisod.scoring.loss_options import TERM_NAMES, Mode, check_term_numbers, par
 
 EPS = 1e-7  # least denominator of a region term
 
-# prediction, truth, weight relative to the plain loss, reduction -> mean of all planes or of each
-PixelTerm = Callable[[Tensor, Tensor, Tensor | None, "Reduction"], Tensor]
+# prediction, truth -> loss per pixel
+PixelTerm = Callable[[Tensor, Tensor], Tensor]
 # parts -> (p -> value per part), which parts count; what depends on the truth alone is computed once
 Prepared = tuple[Callable[[Tensor], Tensor], Tensor]
 RegionTerm = Callable[[Regions], Prepared]
 Term = str | Callable[..., Tensor]
-Reduction = Literal["mean", "none"]
 _Function = TypeVar("_Function", bound=Callable[..., Tensor])
 _T = TypeVar("_T")
 Weighted = tuple[float, _T]
@@ -101,34 +100,25 @@ def focal(g: float) -> str:
     return f"focal({check_term_numbers('focal', g)['g']!r})"
 
 
-def bce_from_logits(logits: Tensor, g: Tensor, weight: Tensor | None, reduction: Reduction) -> Tensor:
+def bce_from_logits(logits: Tensor, g: Tensor) -> Tensor:
     """Binary cross-entropy, numerically stable for logits of any size."""
-    if reduction == "mean":  # in one pass
-        return functional.binary_cross_entropy_with_logits(logits, g, weight=weight)
-    pixels = functional.binary_cross_entropy_with_logits(logits, g, reduction="none")
-    return _reduce(pixels, weight, reduction)
+    return functional.binary_cross_entropy_with_logits(logits, g, reduction="none")
 
 
-def bce_from_probs(p: Tensor, g: Tensor, weight: Tensor | None, reduction: Reduction) -> Tensor:
+def bce_from_probs(p: Tensor, g: Tensor) -> Tensor:
     """Binary cross-entropy with logarithms clamped at -100, as PyTorch does."""
-    return _reduce(functional.binary_cross_entropy(p, g, reduction="none"), weight, reduction)
+    return functional.binary_cross_entropy(p, g, reduction="none")
 
 
-def focal_from_logits(
-    logits: Tensor, target: Tensor, weight: Tensor | None, reduction: Reduction, *, g: float
-) -> Tensor:
+def focal_from_logits(logits: Tensor, target: Tensor, *, g: float) -> Tensor:
     """Binary cross-entropy times the g-th power of the probability of the wrong class."""
-    pixels = functional.binary_cross_entropy_with_logits(logits, target, reduction="none")
     wrong = torch.lerp(logits.sigmoid(), (-logits).sigmoid(), target)  # 1 - p would lose digits
-    return _reduce(pixels * _power(wrong, g), weight, reduction)
+    return bce_from_logits(logits, target) * _power(wrong, g)
 
 
-def focal_from_probs(
-    p: Tensor, target: Tensor, weight: Tensor | None, reduction: Reduction, *, g: float
-) -> Tensor:
+def focal_from_probs(p: Tensor, target: Tensor, *, g: float) -> Tensor:
     """The same of probabilities, with logarithms clamped at -100."""
-    pixels = functional.binary_cross_entropy(p, target, reduction="none")
-    return _reduce(pixels * _power(torch.lerp(p, 1 - p, target), g), weight, reduction)
+    return bce_from_probs(p, target) * _power(torch.lerp(p, 1 - p, target), g)
 
 
 def _power(values: Tensor, exponent: float) -> Tensor:
@@ -136,55 +126,45 @@ def _power(values: Tensor, exponent: float) -> Tensor:
     return values.clamp(min=torch.finfo(values.dtype).tiny) ** exponent
 
 
-def mse(p: Tensor, g: Tensor, weight: Tensor | None, reduction: Reduction) -> Tensor:
+def mse(p: Tensor, g: Tensor) -> Tensor:
     """Squared error."""
-    return _reduce((p - g).square(), weight, reduction)
+    return (p - g).square()
 
 
-def l1(p: Tensor, g: Tensor, weight: Tensor | None, reduction: Reduction) -> Tensor:
+def l1(p: Tensor, g: Tensor) -> Tensor:
     """Absolute error: its size-invariant form is SI-MAE."""
-    return _reduce((p - g).abs(), weight, reduction)
+    return (p - g).abs()
 
 
-def class_bce_from_logits(
-    logits: Tensor, classes: Tensor, weight: Tensor | None, reduction: Reduction
-) -> Tensor:
+def class_bce_from_logits(logits: Tensor, classes: Tensor) -> Tensor:
     """Cross-entropy of the softmax of maps of classes (B, C, ...)."""
-    return _reduce(functional.cross_entropy(logits, classes, reduction="none"), weight, reduction)
+    return functional.cross_entropy(logits, classes, reduction="none")
 
 
-def class_bce_from_probs(
-    p: Tensor, classes: Tensor, weight: Tensor | None, reduction: Reduction
-) -> Tensor:
+def class_bce_from_probs(p: Tensor, classes: Tensor) -> Tensor:
     """Cross-entropy of probabilities, with logarithms clamped at -100."""
-    return _reduce(-_of_class(p, classes).log().clamp(min=-100), weight, reduction)
+    return -_of_class(p, classes).log().clamp(min=-100)
 
 
-def class_focal_from_logits(
-    logits: Tensor, classes: Tensor, weight: Tensor | None, reduction: Reduction, *, g: float
-) -> Tensor:
+def class_focal_from_logits(logits: Tensor, classes: Tensor, *, g: float) -> Tensor:
     """Cross-entropy times the g-th power of the probability of all wrong classes."""
-    pixels = functional.cross_entropy(logits, classes, reduction="none")
-    return _reduce(pixels * _power(-torch.expm1(-pixels), g), weight, reduction)
+    pixels = class_bce_from_logits(logits, classes)
+    return pixels * _power(-torch.expm1(-pixels), g)
 
 
-def class_focal_from_probs(
-    p: Tensor, classes: Tensor, weight: Tensor | None, reduction: Reduction, *, g: float
-) -> Tensor:
+def class_focal_from_probs(p: Tensor, classes: Tensor, *, g: float) -> Tensor:
     """The same of probabilities, with logarithms clamped at -100."""
-    right = _of_class(p, classes)
-    return _reduce(-right.log().clamp(min=-100) * _power(1 - right, g), weight, reduction)
+    return class_bce_from_probs(p, classes) * _power(1 - _of_class(p, classes), g)
 
 
-def class_mse(p: Tensor, classes: Tensor, weight: Tensor | None, reduction: Reduction) -> Tensor:
+def class_mse(p: Tensor, classes: Tensor) -> Tensor:
     """Half the sum over classes of the squared error; of two classes that of either."""
-    pixels = (p.square().sum(dim=1) + 1) / 2 - _of_class(p, classes)
-    return _reduce(pixels, weight, reduction)
+    return (p.square().sum(dim=1) + 1) / 2 - _of_class(p, classes)
 
 
-def class_l1(p: Tensor, classes: Tensor, weight: Tensor | None, reduction: Reduction) -> Tensor:
+def class_l1(p: Tensor, classes: Tensor) -> Tensor:
     """Half the sum over classes of the absolute error, the probability of all wrong classes."""
-    return _reduce(1 - _of_class(p, classes), weight, reduction)
+    return 1 - _of_class(p, classes)
 
 
 def _of_class(p: Tensor, classes: Tensor) -> Tensor:
@@ -349,23 +329,11 @@ def _own_region_term(call: Callable[..., Tensor], parts: Regions) -> Prepared:
     return value, parts.exists
 
 
-def _own_pixel_term(
-    call: Callable[..., Tensor],
-    map_: Tensor,
-    truth: Tensor,
-    weight: Tensor | None,
-    reduction: Reduction,
-) -> Tensor:
-    """Turn a callable without the mark into a separable term; its result must be a map, not a number."""
+def _own_pixel_term(call: Callable[..., Tensor], map_: Tensor, truth: Tensor) -> Tensor:
+    """Check the result of a callable without the mark: it must be a map, not a number."""
     pixels: object = call(map_, truth)
     _check_result(call, pixels, truth, "a loss per pixel")
-    return _reduce(cast("Tensor", pixels), weight, reduction)
-
-
-def _reduce(pixels: Tensor, weight: Tensor | None, reduction: Reduction) -> Tensor:
-    """Return the mean over all pixels, or over those of each plane."""
-    weighted = pixels if weight is None else pixels * weight
-    return weighted.mean() if reduction == "mean" else weighted.flatten(1).mean(dim=1)
+    return cast("Tensor", pixels)
 
 
 def _check_result(call: object, result: object, expected: Tensor, what: str) -> None:

@@ -95,6 +95,36 @@ class SizeInvariantScores(Metric):
         return dataclasses.replace(self._empty, sums=functools.reduce(Sums.plus, processes))
 
 
+class SizeInvariantScore(SizeInvariantScores):
+    """One score of a validation set, a scalar: `self.log("val", score)` in Lightning takes the metric.
+
+    Several are a `torchmetrics.MetricCollection` of these, or `SizeInvariantScores` and `log_dict`.
+
+    Args:
+        metric: the score.
+        protocol: as for `SizeInvariantScores`.
+        kwargs: of `torchmetrics.Metric`.
+
+    Example:
+        >>> target = torch.zeros(2, 1, 4, 4)
+        >>> target[:, :, :2, :2] = 1
+        >>> score = SizeInvariantScore()
+        >>> score.update(target, target)
+        >>> score.compute()
+        tensor(0.)
+    """
+
+    def __init__(
+        self, metric: str = "si_mae", *, protocol: str | Protocol = "default", **kwargs: Any
+    ) -> None:
+        super().__init__(metrics=[metric], protocol=protocol, **kwargs)
+
+    def compute(self) -> Tensor:  # type: ignore[override]
+        """Return the score over all images of all processes, in float32."""
+        (value,) = super().compute().values()
+        return value.float()
+
+
 def _no_images(scorer: Scorer[Any], protocol: Protocol) -> Totals:
     """Return the totals of no image: all that a scorer keeps, by the names in the scores of one pixel.
 
