@@ -80,7 +80,6 @@ TABLES = (
     ("docs/performance.md", "bench", "engine"),
     ("docs/performance.md", "objects", "objects"),
     ("docs/losses.md", "losses", "losses"),
-    ("docs/losses.md", "loss_parts", "loss_parts"),
     ("docs/losses.md", "advice", "real_data/losses_advice"),
     ("docs/reproduce.md", "epochs", "bench:0"),
     ("docs/reproduce.md", "boxes", "bench:1"),

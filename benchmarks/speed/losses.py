@@ -34,7 +34,7 @@ from benchmarks.timing import (
     progress,
     write_results,
 )
-from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of
+from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, parts_of
 from sisod.reproduction.loss_time import (
     Step,
     epochs_grid,
@@ -136,7 +136,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     progress("boxes")
     boxes = measure_boxes(_N_MASKS, repetitions=effort.repetitions)
     steps = measure_steps(effort)
-    rows = [*losses.rows(), _step_row(steps[0]), _boxes_row(boxes, steps[0])]
+    one_line = measure_one_line(effort.side, effort.repetitions)
+    rows = [*one_line, *losses.rows(), _step_row(steps[0]), _boxes_row(boxes, steps[0])]
     text = _text(rows, losses, boxes, steps)
     print(text)
     if not quick:
@@ -171,6 +172,55 @@ def measure_losses(effort: Effort) -> Losses:
         looped=[effort.n_frames[index] for index in few],
         loop=looped["loop"],
     )
+
+
+def measure_one_line(side: int, repetitions: int) -> list[Row]:
+    """Time `loss(input, target)`, which finds the parts itself, and the same with the parts given."""
+    progress("one line")
+    torch.manual_seed(0)
+    gt = make_truth(_N_IMAGES, side, 5)
+    logits = torch.randn(gt.shape).requires_grad_()
+    losses: dict[str, tuple[float, float, SizeInvariantLoss]] = {
+        "boxes": (1.2, 1.15, SizeInvariantLoss(*_TERMS)),
+        "cells, image_weight 0.5": (
+            1.5,
+            1.2,
+            SizeInvariantLoss(*_TERMS, parts="cells", image_weight=0.5),
+        ),
+    }
+    contenders: dict[str, list[Call]] = {"plain": [partial(_step, PlainLoss(*_TERMS), [logits], gt)]}
+    for name, (_, _, loss) in losses.items():
+        found = parts_of(gt, loss.weighting.parts).values()
+        contenders[f"{name}: one line"] = [partial(_step, loss, [logits], gt)]
+        contenders[f"{name}: parts given"] = [partial(_step, loss, [logits], gt, *found)]
+    n_classes, n_images, small = 20, 4, side // 2
+    classes = _make_classes(n_images, small, n_classes)
+    maps = torch.randn((n_images, n_classes, small, small)).requires_grad_()
+    plain = PlainLoss(*_TERMS, mode="multiclass")
+    loss = SizeInvariantLoss(*_TERMS, mode="multiclass")
+    contenders["classes plain"] = [partial(_step, plain, [maps], classes)]
+    contenders["classes"] = [partial(_step, loss, [maps], classes)]
+    seconds = {k: v[0] for k, v in interleaved_medians(contenders, repetitions=repetitions).items()}
+
+    def row(what: str, name: str, peer: str, target: float) -> Row:
+        ratio = seconds[name] / seconds[peer]
+        return Row(what, (seconds[name],), seconds[peer], ratio, target, at_least=False)
+
+    rows = []
+    for kind, at in (("one line", 0), ("parts given", 1)):
+        for name, limits in losses.items():
+            what = f"{kind}, {name}: {_N_IMAGES} x 1 map of {side} x {side}, 5 objects; the plain loss"
+            rows.append(row(what, f"{name}: {kind}", "plain", float(limits[at])))  # type: ignore[arg-type]
+    what = f"one line, boxes, {n_classes} classes: {n_images} x {small} x {small}; the plain loss"
+    return [*rows[:2], row(what, "classes", "classes plain", 1.3), *rows[2:]]
+
+
+def _make_classes(n_images: int, side: int, n_classes: int) -> Tensor:
+    """Return class maps (B, side, side) of ellipses, each of a class of its own."""
+    gt = make_truth(n_images, side, 9)[:, 0]
+    cell = side // 3
+    rows = torch.arange(side) // cell
+    return (gt * (1 + (rows[:, None] * 3 + rows) % (n_classes - 1))).long()
 
 
 def measure_steps(effort: Effort) -> list[Step]:

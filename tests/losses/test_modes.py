@@ -149,7 +149,9 @@ def test_one_object_is_the_plain_loss_in_its_class(shape: Any) -> None:
     cells = SizeInvariantLoss(*TERMS, mode="multiclass", parts="cells")(logits, target)
     torch.testing.assert_close(cells, PlainLoss(*TERMS, mode="multiclass")(logits, target))
     dice = PlainLoss("dice", mode="multiclass", reduction="none")(logits, target)
-    alone = PlainLoss("dice", from_probs=True)(logits.softmax(dim=1)[:1, 2:3], (target[:1, None] == 2).double())
+    alone = PlainLoss("dice", from_probs=True)(
+        logits.softmax(dim=1)[:1, 2:3], (target[:1, None] == 2).double()
+    )
     torch.testing.assert_close(dice[0], alone)
 
 

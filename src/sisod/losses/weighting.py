@@ -60,7 +60,7 @@ def _are_whole_images(planes: Tensor, target: Target, weighting: Weighting) -> b
     if not is_readable(planes) or target.mode == "multiclass":
         return False
     if weighting.parts == "cells":
-        return not bool(planes.any())
+        return [int(extreme) for extreme in torch.aminmax(planes)] == [0, 0]
     return bool((planes.flatten(1).amax(dim=1) == 0).all())
 
 
