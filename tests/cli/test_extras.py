@@ -24,6 +24,7 @@ NEEDS = {
     **dict.fromkeys(TORCH, "torch"),
     "plot": "report",
     "report": "report",
+    "paper": "report",
     "stats as a plot": "report",
     "evaluate a URL": "cluster",
     "evaluate on a cluster": "cluster",

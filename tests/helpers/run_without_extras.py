@@ -40,6 +40,7 @@ ARGS = {
     "predict": ["nowhere/at/all", "mask", "{out}"],
     "plot": ["results", "--out", "{out}"],
     "report": ["results", "--out", "{out}/report.html"],
+    "paper": ["results", "--out", "{out}"],
     "reproduce": ["--scale", "tiny", "--out", "{out}"],
     "bench": ["--quick"],
 }

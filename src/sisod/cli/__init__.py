@@ -27,6 +27,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "table": report.table,
         "errors": report.errors,
         "plot": report.plot,
+        "paper": report.paper,
         "metrics": report.show_metrics,
     },
     "Data": {

@@ -35,7 +35,7 @@ def compare(
     resamples: Annotated[
         int, typer.Option(metavar="N", min=1, help="Number of bootstrap resamples, and of permutations.")
     ] = 10_000,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the resampling.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed: of the resampling.")] = 0,
     plot: Annotated[Path | None, shared.plot_option("every difference")] = None,
     against_paper: shared.AgainstPaperFlag = False,
     fmt: shared.FormatName = None,

@@ -145,6 +145,31 @@ def report(
     typer.echo(str(out))
 
 
+def paper(
+    paths: Results,
+    *,
+    out: Annotated[Path, shared.out_option("table, figures, paragraph and references")],
+    metrics: Annotated[str | None, shared.metrics_option("those that 'sisod evaluate' prints")] = None,
+    images: Images = None,
+    fetch: Fetch = False,
+) -> None:
+    """Write what a paper needs: LaTeX table, forest plot, sizes, examples, a paragraph, references.
+
+    Example:
+        sisod paper results --out paper --images MSOD=data/MSOD/image
+    """
+    from sisod.evaluation.results import datasets_of, load_results
+    from sisod.report.gallery import image_folders
+    from sisod.report.manuscript import write_manuscript
+
+    results = load_results(paths)
+    roots = image_folders(images or [], datasets_of(results))
+    written, notes = write_manuscript(results, out, image_roots=roots, metrics=metrics, fetch=fetch)
+    shared.warn(notes)
+    for path in written:
+        typer.echo(str(path))
+
+
 def errors(
     paths: Results,
     *,

@@ -75,7 +75,7 @@ def train(
         int | None, typer.Option(metavar="N", min=1, help="Epochs, instead of the recipe's.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Seed, instead of the recipe's.")
+        int | None, typer.Option(metavar="N", min=0, help="Seed: instead of the recipe's.")
     ] = None,
     limit: Limit = None,
     labels: Annotated[
