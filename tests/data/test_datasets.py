@@ -47,18 +47,15 @@ def test_layouts(tmp_path: Path, name: str, images: str, masks: str) -> None:
     assert found.samples[0].image == tmp_path / images / "a.jpg"
     assert found.samples[0].mask == tmp_path / masks / "a.png"
     assert list(find_known(tmp_path)) == [name]
-
-
-@pytest.mark.parametrize(("name", "images", "masks"), [row for row in LAYOUTS if "/" in row[1]])
-def test_own_folder_of_a_set(tmp_path: Path, name: str, images: str, masks: str) -> None:
-    write_set(tmp_path, images, masks, "a")
+    if "/" not in images:
+        return
     own = Path(os.path.commonpath([tmp_path / images, tmp_path / masks]))
     if own.name == "datasets":  # PASCAL-S's archive holds other sets beside it
         write_set(own, "imgs/judd", "masks/judd", "b")
         own = own.parent
     for prefer in ([name], [], ["DUTS-TR"]):
         found = open_dataset(own, prefer=prefer)
-        assert (found.name, len(found.samples)) == (name, 1)
+        assert (found.name, len(found.samples)) == (name, 2)
 
 
 def test_preference_and_all_that_is_there(tmp_path: Path) -> None:
@@ -66,11 +63,16 @@ def test_preference_and_all_that_is_there(tmp_path: Path) -> None:
     write_set(tmp_path, "DUTS/DUTS-TR-Image", "DUTS/DUTS-TR-Mask", "a", "b")
     write_set(tmp_path, "DUTS/DUTS-TE-Image", "DUTS/DUTS-TE-Mask", "c")
     assert list(find_known(tmp_path)) == ["DUTS-TR", "DUTS-TE", "ECSSD"]
-    assert [
-        (open_dataset(tmp_path, prefer=prefer).name, len(open_dataset(tmp_path, prefer=prefer).samples))
-        for prefer in (["DUTS-TR"], ["MSOD", "DUTS-TE"], ["ECSSD", "DUTS-TR"])
-    ] == [("DUTS-TR", 2), ("DUTS-TE", 1), ("ECSSD", 1)]
+    for prefer, name in (
+        (["DUTS-TR"], "DUTS-TR"),
+        (["MSOD", "DUTS-TE"], "DUTS-TE"),
+        (["ECSSD"], "ECSSD"),
+    ):
+        assert open_dataset(tmp_path, prefer=prefer).name == name
     assert open_dataset(tmp_path / "DUTS").name == "DUTS-TR"
+    write(tmp_path / "ECSSD/gt", "a")  # one unclear set does not hide the others
+    assert open_dataset(tmp_path).name == "DUTS-TR"
+    assert "(gt, mask)" in refusal(tmp_path, prefer=["ECSSD"])
 
 
 def test_any_folder_pair(tmp_path: Path) -> None:
@@ -92,21 +94,21 @@ def refusal(root: Path, masks: Path | None = None, prefer: Sequence[str] = ("DUT
 
 def test_what_is_no_data_set(tmp_path: Path) -> None:
     root = tmp_path / "data"
-    assert refusal(root).startswith("'/data' does not exist; expected a folder")
+    assert refusal(root).startswith("'/data' does not exist")
     root.mkdir()
-    assert refusal(root).startswith("'/data' has no folder of images (image, images, imgs or the like) ")
+    assert refusal(root).startswith("'/data' has no folder of images")
     write(root, "a")
     assert "--masks" in refusal(root)
     write_set(root, "ECSSD/image", "ECSSD/mask", "a")
     assert "it holds ECSSD" in refusal(root)
-    assert refusal(root, prefer=["DUTS"]).startswith("unknown data set 'DUTS'; did you mean 'DUTS-T")
-    assert refusal(root / "a.png").startswith("'/a.png' is a file; expected a folder")
+    assert refusal(root, prefer=["DUTS"]).startswith("unknown data set 'DUTS'")
+    assert refusal(root / "a.png").startswith("'/a.png' is a file")
 
 
 def test_images_and_masks_that_do_not_fit(tmp_path: Path) -> None:
     root = tmp_path / "data"
     (root / "image").mkdir(parents=True)
-    assert "'/data/image' has images but no folder of masks beside it" in refusal(root)
+    assert "'/data/image' has images but no folder of masks" in refusal(root)
     (root / "mask").mkdir()
     assert "'/data/image' has no image files" in refusal(root)
     write(root / "image", "a", "b", "c", "d", "e")
@@ -116,14 +118,6 @@ def test_images_and_masks_that_do_not_fit(tmp_path: Path) -> None:
         "'/data/image' (x); "
     )
     write(root / "mask", "a", extension="jpg")
-    assert "has two files for the image 'a': 'a.jpg' and 'a.png'; keep one" in refusal(root)
+    assert "has two files for the image 'a': 'a.jpg' and 'a.png'" in refusal(root)
     write(root / "masks", "a")
     assert "'/data' has 2 folders that could hold the same thing (mask, masks)" in refusal(root)
-
-
-def test_one_unclear_set_does_not_hide_the_others(tmp_path: Path) -> None:
-    write_set(tmp_path, "DUTS-TR/image", "DUTS-TR/mask", "a")
-    write_set(tmp_path, "ECSSD/image", "ECSSD/mask", "a")
-    write(tmp_path / "ECSSD/gt", "a")
-    assert open_dataset(tmp_path).name == "DUTS-TR"
-    assert "(gt, mask)" in refusal(tmp_path, prefer=["ECSSD"])

@@ -24,7 +24,6 @@ SEGMENTATIONS: list[tuple[object, str]] = [
     (GOOD | {"counts": [5, 5]}, "cover 10 pixels"),
     (GOOD | {"counts": [-1, 769]}, "$.counts[0]"),
     (GOOD | {"counts": TEXT + "o"}, "string of its counts is damaged"),
-    (GOOD | {"counts": "o" * 3000 + "0"}, "string of its counts is damaged"),
     (GOOD | {"counts": "O" * 3000}, "or one is negative"),
     ([[1, 2, 3, 4, 5, 6, 7]], "has 7 numbers"),
     ([[1, 2, 3, 4, 5, "6"]], "$[0][5]"),
@@ -87,18 +86,13 @@ def test_a_size_of_gigabytes_takes_no_memory(tmp_path: Path) -> None:
     assert time.perf_counter() - begin < 1
 
 
-def result(**fields: Any) -> list[dict[str, Any]]:
-    """Return the content of a result file, one of whose fields is another."""
-    entry = {"image_id": 0, "segmentation": GOOD, "score": 1} | fields
-    return [{key: value for key, value in entry.items() if value is not None}]
-
-
+RESULT = {"image_id": 0, "segmentation": GOOD, "score": 1}
 RESULTS: dict[str, tuple[Any, str]] = {
     "an object": ({"annotations": []}, "is not a COCO result file"),
-    "score above 1": (result(score=2), "$[0].score"),
-    "unknown image": (result(image_id=5), "has the id 5"),
-    "other size": (result(segmentation=plain_runs(MASK[:5])), "a result of the image 'a.jpg'"),
-    "no category": (result(), "without category_id"),
+    "score above 1": ([RESULT | {"score": 2}], "$[0].score"),
+    "unknown image": ([RESULT | {"image_id": 5}], "has the id 5"),
+    "other size": ([RESULT | {"segmentation": plain_runs(MASK[:5])}], "a result of the image 'a.jpg'"),
+    "no category": ([RESULT], "without category_id"),
 }
 
 
@@ -109,11 +103,8 @@ def test_result_files(case: str, tmp_path: Path) -> None:
     file = tmp_path / "r.json"
     file.write_text(json.dumps(content), encoding="utf-8")
 
-    def listed_and_read() -> None:
+    with pytest.raises(InputError) as caught:  # noqa: PT012
         list_results(file, truths)
         read_results(file, truths, "a.jpg", "cup" if case == "no category" else "")
-
-    with pytest.raises(InputError) as caught:
-        listed_and_read()
     assert str(caught.value).startswith(f"'{file}'")
     assert text in str(caught.value)

@@ -50,6 +50,10 @@ def odd_npy(array: Array) -> bytes:
 GREY_PALETTE = bytes(value for value in range(256) for _ in range(3))
 OPAQUE = np.full_like(GREY, 255)
 LEVELS_2 = GREY // 64
+HEAVY_PNG = png(np.zeros((1, 1), np.uint8), colour=2, bits=16).replace(
+    struct.pack(">II", 1, 1), struct.pack(">II", 16384, 16384)
+)
+HEAVY_TIFF = tiff(REAL.astype(np.float64), width=16384, height=16384)
 
 READ: dict[str, tuple[str, bytes, Array]] = {
     "grey png": ("x.png", encoded(".png", GREY), GREY),
@@ -68,7 +72,6 @@ READ: dict[str, tuple[str, bytes, Array]] = {
     "bmp with the old header": ("x.bmp", bmp(GREY, core=True), GREY),
     "grey tiff": ("x.tif", encoded(".tif", GREY), GREY),
     "big-endian 16-bit tiff": ("x.tiff", tiff(WIDE, order=">"), WIDE),
-    "16-bit tiff": ("x.tif", encoded(".tif", WIDE), WIDE),
     "float tiff": ("x.tif", tiff(REAL), REAL),
     "double tiff": ("x.tif", tiff(REAL.astype(np.float64)), REAL.astype(np.float64)),
     "float rgb tiff": ("x.tif", tiff(grey_as(REAL, REAL, REAL), photometric=2), REAL),
@@ -94,15 +97,12 @@ def test_read(case: str) -> None:
     np.testing.assert_array_equal(array, expected)
 
 
-@pytest.mark.parametrize(
-    ("extension", "quality"), [(".jpg", cv2.IMWRITE_JPEG_QUALITY), (".webp", cv2.IMWRITE_WEBP_QUALITY)]
-)
+@pytest.mark.parametrize("extension", [".jpg", ".webp"])
 @pytest.mark.parametrize("channels", [1, 3])
-def test_lossy_grey_stays_grey(extension: str, quality: int, channels: int) -> None:
-    source = SMOOTH if channels == 1 else grey_as(SMOOTH, SMOOTH, SMOOTH)
-    array = decode(encoded(extension, source, quality, 60), "x" + extension)
-    assert array.dtype == np.uint8
-    assert array.shape == SMOOTH.shape
+def test_lossy_grey_stays_grey(extension: str, channels: int) -> None:
+    quality = cv2.IMWRITE_JPEG_QUALITY if extension == ".jpg" else cv2.IMWRITE_WEBP_QUALITY
+    array = decode(encoded(extension, grey_as(*[SMOOTH] * channels), quality, 60), "x" + extension)
+    assert (array.dtype, array.shape) == (np.uint8, SMOOTH.shape)
     assert np.abs(array.astype(int) - SMOOTH).max() <= 6
 
 
@@ -116,10 +116,7 @@ def test_channels_may_differ_by_two_levels_of_8_bits() -> None:
 
 REFUSED: dict[str, tuple[str, bytes, str]] = {
     "text": ("x.png", b"not an image\n", UNREADABLE),
-    "empty": ("x.png", b"", UNREADABLE),
-    "empty npy": ("x.npy", b"", NOT_NPY),
     "colour png": ("x.png", encoded(".png", COLOUR), COLOURED),
-    "colour webp": ("x.webp", encoded(".webp", COLOUR), COLOURED),
     "colour float tiff": ("x.tif", tiff((COLOUR / 255).astype(np.float32), photometric=2), COLOURED),
     "colour palette": (
         "x.png",
@@ -161,6 +158,9 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
     "npy header of odd keys": ("x.npy", npy_header("{1: 2, 'descr': 3}"), NOT_NPY),
     "npy of 30,000 x 30,000": ("x.npy", npy_of_shape("(30000, 30000)"), TOO_LARGE),
     "npy of sizes that wrap": ("x.npy", npy_of_shape("(4294967296, 4294967296)"), TOO_LARGE),
+    # as many pixels as may be, of more bytes than those of 8 bits
+    "16-bit rgb png of 1.6 GB": ("x.png", HEAVY_PNG, "16384 x 16384 pixels of 6 bytes; expected"),
+    "double tiff of 2 GB": ("x.tif", HEAVY_TIFF, "16384 x 16384 pixels of 8 bytes; expected"),
     "npy header of 2 GB": ("x.npy", b"\x93NUMPY\x02\x00\xff\xff\xff\x7f{", NOT_NPY),
 }
 
@@ -173,69 +173,41 @@ def test_refused(case: str) -> None:
     assert repr(name) in str(caught.value)
 
 
-def bomb(kind: str) -> bytes:
-    """30,000 x 30,000 black pixels, or a header that says so."""
-    if kind == "png":
-        return png(np.zeros((1, 1), np.uint8)).replace(
-            struct.pack(">II", 1, 1), struct.pack(">II", 30000, 30000)
-        )
-    if kind == "bmp":
-        return bmp(GREY).replace(struct.pack("<ii", 17, 12), struct.pack("<ii", 30000, 30000))
-    if kind == "tif":
-        return (
-            tiff(GREY)
-            .replace(struct.pack("<I", 17), struct.pack("<I", 30000), 1)
-            .replace(struct.pack("<HHII", 257, 4, 1, 12), struct.pack("<HHII", 257, 4, 1, 30000))
-        )
-    if kind == "big tif":
-        entries = [(256, 30000), (257, 30000), (258, 8), (259, 1), (262, 1), (273, 400), (279, 9)]
-        directory = b"".join(struct.pack("<HHQQ", tag, 4, 1, value) for tag, value in entries)
-        return b"II+\0" + struct.pack("<HHQQ", 8, 0, 16, len(entries)) + directory + bytes(300)
-    data = encoded(".jpg", GREY)
-    return data.replace(struct.pack(">HH", 12, 17), struct.pack(">HH", 30000, 30000))
+STATED = struct.pack(">II", 30000, 30000)
+ENTRIES = [(256, 30000), (257, 30000), (258, 8), (259, 1), (262, 1), (273, 400), (279, 9)]
+BOMBS = {
+    "png": png(GREY).replace(struct.pack(">II", 17, 12), STATED),
+    "bmp": bmp(GREY).replace(struct.pack("<ii", 17, 12), struct.pack("<ii", 30000, 30000)),
+    "tif": tiff(GREY, width=30000, height=30000),
+    "big tif": b"II+\0"
+    + struct.pack("<HHQQ", 8, 0, 16, len(ENTRIES))
+    + b"".join(struct.pack("<HHQQ", tag, 4, 1, value) for tag, value in ENTRIES)
+    + bytes(300),
+    "jpg": encoded(".jpg", GREY).replace(struct.pack(">HH", 12, 17), struct.pack(">HH", 30000, 30000)),
+}
 
 
-@pytest.mark.parametrize("kind", ["png", "bmp", "tif", "big tif", "jpg"])
+@pytest.mark.parametrize("kind", BOMBS)
 def test_bomb_is_refused_unopened(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = bomb(kind)
-
-    def opened(*_: object) -> None:
-        pytest.fail("the bomb was given to the decoder")
-
-    monkeypatch.setattr(cv2, "imdecode", opened)
+    """30,000 x 30,000 pixels, or a header that says so."""
+    monkeypatch.setattr(cv2, "imdecode", lambda *_: pytest.fail("the bomb was given to the decoder"))
     name = f"x.{kind[-3:]}"
     begin = time.perf_counter()
     tracemalloc.start()
     try:
-        with pytest.raises(InputError) as caught:
-            decode(data, name)
+        with pytest.raises(InputError, match=f"{name}' is 30000 x 30000 pixels"):
+            decode(BOMBS[kind], name)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert f"{name}' is 30000 x 30000 pixels" in str(caught.value)
     assert peak < 1_000_000
     assert time.perf_counter() - begin < 1
-
-
-HEAVY = {
-    "png": png(np.zeros((1, 1), np.uint8), colour=2, bits=16).replace(
-        struct.pack(">II", 1, 1), struct.pack(">II", 16384, 16384)
-    ),
-    "tif": tiff(REAL.astype(np.float64), width=16384, height=16384),
-}
-
-
-@pytest.mark.parametrize(("kind", "pixel_bytes"), [("png", 6), ("tif", 8)])
-def test_the_limit_counts_memory_too(kind: str, pixel_bytes: int) -> None:
-    """As many pixels as may be, of more bytes than those of 8 bits."""
-    with pytest.raises(InputError, match=f"16384 x 16384 pixels of {pixel_bytes} bytes; expected"):
-        decode(HEAVY[kind], f"x.{kind}")
 
 
 IMAGES = {
     case: data
     for case, (name, data, _) in {**READ, **REFUSED}.items()
-    if not name.endswith("npy") and case not in ("text", "empty")
+    if not name.endswith("npy") and case != "text" and " GB" not in case
 }
 
 

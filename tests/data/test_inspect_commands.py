@@ -7,7 +7,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from helpers.command_line import refusal, run
+from helpers.command_line import error_message, refusal, run
 from numpy.typing import NDArray
 
 import sisod
@@ -56,11 +56,18 @@ def test_one_picture_for_each_mask() -> None:
     by_hand()
     result = run("frames", "gt", "--out", "drawn")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "3 pictures in drawn\n", "")
-    files = (path for path in Path("drawn").rglob("*") if path.is_file())
-    drawn = sorted(path.relative_to("drawn").as_posix() for path in files)
-    assert drawn == ["a.1.png", "half.png", "run.json", "sub/none.png"]
-    assert sorted(path.name for path in Path.cwd().iterdir()) == ["drawn", "gt"]
+    drawn = {path.relative_to("drawn").as_posix() for path in Path("drawn").rglob("*.*")}
+    assert drawn == {"a.1.png", "half.png", "run.json", "sub/none.png"}
     assert read("drawn/a.1.png").shape == (480 + 32, 480, 3)
+
+    def output(kind: str) -> str:
+        return run("frames", "gt", "--out", "drawn", "--overwrite", "--format", kind).stdout
+
+    pictures = json.loads(output("json"))
+    values = {"components": 2, "frames": 2, "background": 0.78, "alpha": 78 / 22}
+    assert pictures[0] == {"image": "a.1"} | values
+    assert output("csv").splitlines()[2] == "half,1,1,0.5,1.0"
+    assert "| half | 1 | 1 | 0.5000 | 1.0000 |" in output("md")
 
 
 def test_frames_are_where_the_partition_is() -> None:
@@ -94,14 +101,10 @@ def test_over_images_of_another_size() -> None:
     text = refusal("frames", "gt", "--out", "other", "--images", "images")
     assert "scene001" in text
     assert "'images'" in text
-    assert "--allow-missing" not in text  # this command has no such option
-    assert "prediction" not in text
 
 
 def test_long_thin_masks_are_not_blown_up() -> None:
-    mask = np.zeros((1, 120), dtype=bool)
-    mask[0, 5:9] = True
-    save("thin", mask)
+    save("thin", np.arange(120)[None] == 5)
     assert run("frames", "gt", "--out", "drawn").exit_code == 0
     assert read("drawn/thin.png").size < 5_000_000 * 3
 
@@ -111,19 +114,12 @@ def test_long_thin_masks_are_not_blown_up() -> None:
 
 @pytest.mark.parametrize("command", [["frames", "gt", "--out", "drawn"], ["stats", "gt"]])
 def test_what_is_refused(command: list[str]) -> None:
-    result = run(*command, "--protocol", "papr")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "'papr'" in result.stderr
+    assert "'papr'" in error_message(run(*command, "--protocol", "papr"), exit_codes=(2,))
     assert "'no' does not exist" in refusal(command[0], "no", *command[2:])
-    assert refusal(*command).startswith("'gt' has no image files; expected ground truths as png, ")
+    assert refusal(*command).startswith("'gt' has no image files")
     Path("gt", "bad.png").write_bytes(b"text")
-    assert refusal(*command) == (
-        "'gt/bad.png' is not an image that can be read, or is cut short; replace the file"
-    )
-    assert sorted(path.name for path in Path.cwd().iterdir()) == ["gt"]  # nothing begun is left
-    Path("gt", "bad.png").unlink()
-    np.save("gt/b.npy", np.eye(3, dtype=np.uint8))
-    assert refusal(*command).startswith("gt/b.npy: gt is an integer array whose maximum is 1")
+    assert "'gt/bad.png' is not an image that can be read" in refusal(*command)
+    assert [path.name for path in Path.cwd().iterdir()] == ["gt"]  # nothing begun is left
 
 
 # stats
@@ -134,29 +130,36 @@ def test_numbers_by_hand() -> None:
     found = mask_statistics("gt", PROTOCOLS["default"])
     assert found.n_objects.tolist() == [2, 1, 0]
     assert sorted(found.shares.tolist()) == [0.04, 0.06, 0.5]
-    assert found.rho == 4 / 16
-    assert found.rho_image == 0.1
-    assert found.size_groups().tolist() == [2, 0, 0, 0, 0, 1, 0, 0, 0, 0]
-    assert found.number_groups() == {"0": 1, "1": 1, "2": 1, "3": 0, "4": 0, "5+": 0}
-
-
-def test_specks_have_no_frame_but_are_salient() -> None:
-    mask = np.zeros((100, 100), dtype=bool)
-    mask[10:30, 10:30] = True
-    mask[90, 90] = True  # 0.0001 of the image
-    save("a", mask)
-    found = mask_statistics("gt", PROTOCOLS["default"])
-    assert found.n_objects.tolist() == [1]
-    assert found.rho_image == 401 / 10_000
-    assert mask_statistics("gt", PROTOCOLS["paper"]).n_objects.tolist() == [2]
+    numbers = json.loads(run("stats", "gt", "--format", "json").stdout)
+    sizes = numbers.pop("objects_by_percent_of_image")
+    assert list(sizes.values()) == [2, 0, 0, 0, 0, 1, 0, 0, 0, 0]
+    assert list(sizes)[:2] == ["0-10", "10-20"]
+    fine = numbers.pop("objects_by_log_size")
+    assert {group: count for group, count in fine.items() if count} == {"3-10 %": 2, "30-100 %": 1}
+    assert numbers == {
+        "protocol": "default",
+        "images": 3,
+        "objects": 3,
+        "components": 3,
+        "left_out": 0,
+        "grey_masks": 0,
+        "emptied_masks": 0,
+        "objects_per_image": 1.0,
+        "rho": 4 / 16,
+        "rho_image": 0.1,
+        "images_by_objects": {"0": 1, "1": 1, "2": 1, "3": 0, "4": 0, "5+": 0},
+    }
+    rows = list(csv.reader(run("stats", "gt", "--format", "csv").stdout.splitlines()))
+    assert rows[0] == ["statistic", "group", "value"]
+    assert ["images_by_objects", "2", "1"] in rows
+    assert len(rows) == 1 + 10 + 10 + 8 + 6
+    assert run("stats", "gt", "--format", "md").stdout.count("| --- | ---: |") == 4
 
 
 def test_groups() -> None:
     """Of sizes, a lower bound belongs to its group; five objects or more are one."""
     for tenth in range(1, 11):
-        mask = np.zeros((10, 10), dtype=bool)
-        mask[:tenth] = True
-        save(f"{tenth:02d}", mask)
+        save(f"{tenth:02d}", np.repeat(np.arange(10)[:, None] < tenth, 10, axis=1))
     groups = mask_statistics("gt", PROTOCOLS["default"]).size_groups()
     assert groups.tolist() == [0, 1, 1, 1, 1, 1, 1, 1, 1, 2]
     for count in (4, 5, 9):
@@ -184,6 +187,7 @@ def test_no_object_at_all(recwarn: pytest.WarningsRecorder) -> None:
     save("black", np.zeros((4, 4), dtype=bool))
     found = mask_statistics("gt", PROTOCOLS["default"])
     assert np.isnan([found.rho, found.rho_image]).all()  # undefined, not one
+    assert json.loads(run("stats", "gt", "--format", "json").stdout)["rho"] is None
     assert run("stats", "gt", "--plot", "new/p.svg").exit_code == 0
     assert "objects in an image" in Path("new/p.svg").read_text()
     assert not recwarn.list
@@ -191,99 +195,34 @@ def test_no_object_at_all(recwarn: pytest.WarningsRecorder) -> None:
 
 # the same options as `evaluate`
 
+LEFT_OUT = "{} of {} components in 'gt' are below min_area and not scored; --min-area 0 scores all\n"
 
-def with_specks() -> None:
+
+@pytest.mark.parametrize("command", [["stats", "gt"], ["frames", "gt", "--out", "drawn", "--overwrite"]])
+def test_suffix_list_and_least_size(command: list[str]) -> None:
     """Two masks of 100 x 100 called NAME_mask: an object and a speck, two specks; and another file."""
     mask = np.zeros((100, 100), dtype=bool)
     mask[10:30, 10:30] = mask[90, 90] = True
     save("a_mask", mask)
-    mask = np.zeros((100, 100), dtype=bool)
-    mask[5, 5] = mask[50, 50] = True
-    save("sub/b_mask", mask)
+    specks = np.zeros((100, 100), dtype=bool)
+    specks[5, 5] = specks[50, 50] = True
+    save("sub/b_mask", specks)
     save("a_edge", mask)
-
-
-LEFT_OUT = "{} of {} components in 'gt' are below min_area and not scored; --min-area 0 scores all\n"
-
-
-def test_components_left_out_are_reported() -> None:
-    with_specks()
-    for command in (["stats", "gt"], ["frames", "gt", "--out", "drawn", "--overwrite"]):
-        for options, line in (
-            (["--min-area", "0"], ""),
-            (["--min-area", "401"], LEFT_OUT.format(2, 4)),  # the largest is always kept
-            (["--list", "names.txt"], LEFT_OUT.format(1, 2)),
-        ):
-            Path("names.txt").write_text("sub/b\n")
-            result = run(*command, "--gt-suffix", "_mask", *options)
-            assert (result.exit_code, result.stderr) == (0, line), (command, options)
-    record = json.loads(Path("drawn", "run.json").read_text())
-    assert (record["protocol"], record["components"], record["left_out"]) == ("default", 2, 1)
-    found = mask_statistics("gt", "default+min_area=0", gt_suffix="_mask", names=["a"])
-    assert (found.n_objects.tolist(), found.n_left_out, found.n_components) == ([2], 0, 2)
-
-
-def test_suffix_and_list_choose_the_masks() -> None:
-    with_specks()
-    Path("names.txt").write_text("a.png\n")
-    options = ["--gt-suffix", "_mask", "--list", "names.txt", "--min-area", "0"]
-    assert run("frames", "gt", "--out", "drawn", *options).stdout == "1 pictures in drawn\n"
-    assert sorted(path.name for path in Path("drawn").rglob("*.*")) == ["a.png", "run.json"]
-    record = json.loads(Path("drawn", "run.json").read_text())
-    assert record["protocol"] == "default+min_area=0"
-    Path("images").mkdir()
-    assert cv2.imwrite("images/a.jpg", np.full((50, 50, 3), 200, np.uint8))
-    assert run("frames", "gt", "--out", "over", "--images", "images", *options).exit_code == 0
-    numbers = json.loads(run("stats", "gt", *options, "--format", "json").stdout)
-    assert (numbers["images"], numbers["objects"]) == (1, 2)
-    for command in (["stats", "gt"], ["frames", "gt", "--out", "other"]):
-        assert "'gt' has no image files ending in '_no';" in refusal(*command, "--gt-suffix", "_no")
-        assert refusal(*command, "--list", "names.txt") == (
-            "1 of 1 listed images have no ground truth in 'gt' (a); correct the list"
-        )
-        assert "'no.txt' cannot be read" in refusal(*command, "--list", "no.txt")
-
-
-def test_statistics_for_programs_and_documents() -> None:
-    by_hand()
-    numbers = json.loads(run("stats", "gt", "--format", "json").stdout)
-    sizes = numbers.pop("objects_by_percent_of_image")
-    assert list(sizes.values()) == [2, 0, 0, 0, 0, 1, 0, 0, 0, 0]
-    assert list(sizes)[:2] == ["0-10", "10-20"]
-    fine = numbers.pop("objects_by_log_size")
-    assert {group: count for group, count in fine.items() if count} == {"3-10 %": 2, "30-100 %": 1}
-    assert numbers == {
-        "protocol": "default",
-        "images": 3,
-        "objects": 3,
-        "components": 3,
-        "left_out": 0,
-        "grey_masks": 0,
-        "emptied_masks": 0,
-        "objects_per_image": 1.0,
-        "rho": 0.25,
-        "rho_image": 0.1,
-        "images_by_objects": {"0": 1, "1": 1, "2": 1, "3": 0, "4": 0, "5+": 0},
-    }
-    rows = list(csv.reader(run("stats", "gt", "--format", "csv").stdout.splitlines()))
-    assert rows[0] == ["statistic", "group", "value"]
-    for row in (["rho", "", "0.25"], ["images_by_objects", "2", "1"], ["protocol", "", "default"]):
-        assert row in rows
-    assert len(rows) == 1 + 10 + 10 + 8 + 6
-    assert run("stats", "gt", "--format", "md").stdout.count("| --- | ---: |") == 4
-    save("black", np.zeros((4, 4), dtype=bool), "empty")
-    assert json.loads(run("stats", "empty", "--format", "json").stdout)["rho"] is None
-
-
-def test_pictures_for_programs_and_documents() -> None:
-    by_hand()
-
-    def output(kind: str) -> str:
-        return run("frames", "gt", "--out", "drawn", "--overwrite", "--format", kind).stdout
-
-    pictures = json.loads(output("json"))
-    values = {"components": 2, "frames": 2, "background": 0.78, "alpha": 78 / 22}
-    assert pictures[0] == {"image": "a.1"} | values
-    assert [picture["image"] for picture in pictures] == ["a.1", "half", "sub/none"]
-    assert output("csv").splitlines()[2] == "half,1,1,0.5,1.0"
-    assert "| half | 1 | 1 | 0.5000 | 1.0000 |" in output("md")
+    Path("names.txt").write_text("sub/b\n")
+    for options, line in (
+        (["--min-area", "0"], ""),
+        (["--min-area", "401"], LEFT_OUT.format(2, 4)),  # the largest is always kept
+        (["--list", "names.txt"], LEFT_OUT.format(1, 2)),
+    ):
+        result = run(*command, "--gt-suffix", "_mask", *options)
+        assert (result.exit_code, result.stderr) == (0, line), options
+    if command[0] == "frames":
+        assert {path.name for path in Path("drawn").rglob("*.*")} == {"b.png", "run.json"}
+        record = json.loads(Path("drawn", "run.json").read_text())
+        assert (record["protocol"], record["components"], record["left_out"]) == ("default", 2, 1)
+    found = mask_statistics("gt", "default", gt_suffix="_mask", names=["a"])
+    assert (found.n_objects.tolist(), found.n_left_out, found.n_components) == ([1], 1, 2)
+    assert found.rho_image == 401 / 10_000  # a speck has no frame, but is salient
+    assert "no image files ending in '_no';" in refusal(*command, "--gt-suffix", "_no")
+    assert "1 of 1 listed images have no ground truth" in refusal(*command, "--list", "names.txt")
+    assert "'no.txt' cannot be read" in refusal(*command, "--list", "no.txt")

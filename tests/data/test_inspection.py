@@ -8,7 +8,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from helpers.command_line import run
+from helpers.command_line import refusal, run
 from helpers.dataset_folders import write, write_set
 from helpers.image_files import encoded, exif, with_exif
 from helpers.paths import DOCS
@@ -35,16 +35,6 @@ def as_json(result: Result) -> dict[str, dict[str, Any]]:
     return {one["name"]: one for one in json.loads(result.stdout)}
 
 
-def test_table_tells_found_from_missing(tmp_path: Path) -> None:
-    write_set(tmp_path, "ECSSD/images", "ECSSD/ground_truth_mask", *NAMES)
-    result = run_datasets(tmp_path)
-    assert result.exit_code == 0
-    table = rows(result)
-    assert list(table) == list(KNOWN)
-    assert table["ECSSD"] == ["ECSSD/images, ECSSD/ground_truth_mask", "5 of 1000", "", "", ""]
-    assert table["MSOD"] == ["https://github.com/EricDengbowen/DSLRDNet", "missing, 300", "", "", ""]
-
-
 def test_sizes_are_read_off_headers(tmp_path: Path) -> None:
     write_set(tmp_path, "MSOD/image", "MSOD/mask", *NAMES)
     for kind in ("png", "jpg", "bmp", "tif", "webp"):
@@ -53,8 +43,8 @@ def test_sizes_are_read_off_headers(tmp_path: Path) -> None:
         write(tmp_path / "MSOD/mask", name)
     path = tmp_path / "MSOD/image/000.jpg"
     long = b"\xff\xfe\xff\xff" + bytes(0xFFFD)  # a comment of 64 KiB before the size is told
-    path.write_bytes(path.read_bytes()[:2] + 2 * long + path.read_bytes()[2:])
-    path.write_bytes(path.read_bytes()[:-20])  # headers are enough: the pixels may be cut short
+    # headers are enough: the pixels may be cut short
+    path.write_bytes(path.read_bytes()[:2] + 2 * long + path.read_bytes()[2:-20])
     np.save(tmp_path / "MSOD/mask/001.npy", np.zeros((2, 2)))
     (tmp_path / "MSOD/mask/001.png").unlink()
     result = run_datasets(tmp_path)
@@ -89,11 +79,11 @@ def test_what_is_amiss_is_counted_and_fails(tmp_path: Path) -> None:
     write_set(tmp_path, "XPIE/image", "XPIE/mask", *NAMES)
     result = run_datasets(tmp_path)
     assert result.exit_code == 1
-    assert rows(result)["SOD"][1:] == ["5 of 300", "1", "2", ""]
-    assert (
-        "1 of 2 data sets found cannot be used as they are (SOD: 1 images have no mask: 002); "
-        in result.stderr
-    )
+    table = rows(result)
+    assert list(table) == list(KNOWN)
+    assert table["SOD"] == ["SOD/image, SOD/mask", "5 of 300", "1", "2", ""]
+    assert table["MSOD"] == ["https://github.com/EricDengbowen/DSLRDNet", "missing, 300", "", "", ""]
+    assert "1 of 2 data sets found cannot be used as they are (SOD: " in result.stderr
     result = run_datasets(tmp_path, "--format", "json")
     assert result.exit_code == 1
     assert as_json(result)["SOD"]["without_image"] == ["another", "stray"]
@@ -115,22 +105,15 @@ def test_troubles_in_words(tmp_path: Path) -> None:
     assert troubles["XPIE"] == "no images"
     assert "2 folders that could hold the same thing (gt, mask)" in troubles["HKU-IS"]
     assert troubles["DUTS-TR"] == ""
-    result = run_datasets(tmp_path)
-    assert result.exit_code == 1
-    assert rows(result)["SOD"] == ["SOD/image: no folder of masks", "5 of 300", "", "", ""]
+    assert rows(run_datasets(tmp_path))["SOD"][0] == "SOD/image: no folder of masks"
 
 
 def test_root_that_is_none(tmp_path: Path) -> None:
-    result = run_datasets(tmp_path / "nowhere")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert "does not exist; expected a folder of images or of data sets" in result.stderr
+    assert "does not exist" in refusal("datasets", tmp_path / "nowhere")
     empty = run_datasets(tmp_path)
     assert empty.exit_code == 0
     counts = {name: cells[1] for name, cells in rows(empty).items()}
     assert counts == {name: f"missing, {known.count}" for name, known in KNOWN.items()}
-    wrong = run_datasets(tmp_path, "--format", "xml")
-    assert (wrong.exit_code, wrong.stdout) == (2, "")
-    assert "Invalid value for '--format'" in wrong.stderr
 
 
 @pytest.mark.skipif(not (DATA / "MSOD").is_dir(), reason="needs the real data, SISOD_DATA")

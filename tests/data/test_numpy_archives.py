@@ -9,7 +9,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from helpers.image_files import Array, npy, png
+from helpers.image_files import Array, encoded, npy, png
 from helpers.messages import check_one_sentence
 
 from sisod.common.exceptions import InputError
@@ -89,17 +89,9 @@ def test_the_indices_of_a_palette(bits: int) -> None:
         np.testing.assert_array_equal(decode(data, "a.png", indices=True), indices)
         with pytest.raises(InputError):  # as a map its colours count
             decode(data, "a.png")
-    with pytest.raises(InputError, match="is not an image that can be read, or is cut short"):
-        decode(data[:-20], "a.png", indices=True)
-    with pytest.raises(InputError, match="is not an image that can be read, or is cut short"):
-        decode(data[:40], "a.png", indices=True)
-
-
-def test_other_files_have_no_indices() -> None:
-    wide = GREY.astype(np.uint16) * 200
-    for array in (GREY, wide):
-        data = cv2.imencode(".png", array)[1].tobytes()
-        np.testing.assert_array_equal(decode(data, "a.png", indices=True), array)
+    for length in (-20, 40):
+        with pytest.raises(InputError, match="is not an image that can be read, or is cut short"):
+            decode(data[:length], "a.png", indices=True)
 
 
 def instances_by_hand(labels: Array) -> dict[int, tuple[int, ...]]:
@@ -130,25 +122,23 @@ def test_instances_of_labels(dtype: type[np.integer]) -> None:
 
 def test_numbers_that_a_file_may_have_changed_are_refused() -> None:
     """Whatever the name of the file: a row of Parquet may have none."""
-    for kind, options in ((".jpg", []), (".webp", [cv2.IMWRITE_WEBP_QUALITY, 90])):
-        data = cv2.imencode(kind, GREY, options)[1].tobytes()
+    for data in (encoded(".jpg", GREY), encoded(".webp", GREY, cv2.IMWRITE_WEBP_QUALITY, 90)):
         decode(data, "a")
         for name in ("a", "a.png"):
             with pytest.raises(InputError, match="JPEG or lossy WebP file, which changes numbers"):
                 decode(data, name, indices=True)
-    data = cv2.imencode(".webp", GREY, [cv2.IMWRITE_WEBP_QUALITY, 101])[1].tobytes()  # lossless
+    data = encoded(".webp", GREY, cv2.IMWRITE_WEBP_QUALITY, 101)  # lossless
     np.testing.assert_array_equal(decode(data, "a.webp", indices=True), GREY)
 
 
 def test_colours_are_no_numbers() -> None:
     """Ids in red, as of COCO panoptic, are small; as grey levels they would be noise."""
-    colours = np.repeat(GREY[..., None], 3, axis=2)
-    np.testing.assert_array_equal(
-        decode(cv2.imencode(".png", colours)[1].tobytes(), "a.png", indices=True), GREY
-    )
+    for array in (GREY, GREY.astype(np.uint16) * 200, np.repeat(GREY[..., None], 3, axis=2)):
+        found = decode(encoded(".png", array), "a.png", indices=True)
+        np.testing.assert_array_equal(found, array if array.ndim == 2 else GREY)
     colours = np.zeros((4, 6, 3), dtype=np.uint8)
     colours[1:3, 1:3, 2] = 2
-    data = cv2.imencode(".png", colours)[1].tobytes()
+    data = encoded(".png", colours)
     assert not decode(data, "a.png").any()
     with pytest.raises(InputError, match=r"'a\.png' is a colour image whose channels differ"):
         decode(data, "a.png", indices=True)

@@ -12,7 +12,6 @@ from helpers.pair_folders import Folders, fill
 from helpers.platforms import posix_names
 from numpy.typing import NDArray
 
-import sisod
 from sisod import score
 from sisod.common.exceptions import InputError, InputWarning, printable
 from sisod.data.files import StoredFile
@@ -88,55 +87,42 @@ def test_missing_and_extra_are_told() -> None:
 
 
 def test_suffixes() -> None:
+    """Photographs beside their masks are left out; other ground truths without the suffix are named."""
     folders = Folders(
-        ["a_sal.png", "b_sal.png", "a_edge.png", "_sal.png"], ["a.mask.png", "b.mask.png", "b.png"]
+        ["a_sal.png", "b_sal.png", "a_edge.png", "_sal.png"],
+        ["a.jpg", "a_mask.png", "b_mask.png", "b.txt", "b_edge.png"],
     )
-    expected = [("a", "a_sal.png", "a.mask.png"), ("b", "b_sal.png", "b.mask.png")]
-    assert folders.paired(pred_suffix="_sal", gt_suffix=".mask") == expected
-    assert folders.pair(pred_suffix="_sal", gt_suffix=".mask").extra == ()  # "_sal" names no image
-
-
-def test_photographs_beside_their_masks_are_left_out_without_a_warning() -> None:
-    folders = Folders(
-        ["a_sal.png", "b_sal.png"], ["a.jpg", "a_mask.png", "b_mask.png", "b.txt", "b_edge.png"]
-    )
-    assert len(folders.paired(pred_suffix="_sal", gt_suffix="_mask")) == 2  # a warning is an error
-
-
-def test_ground_truths_without_the_suffix_are_named() -> None:
-    folders = Folders(["a_sal.png"], ["a.jpg", "a_mask.png", "b_Mask.png", "c.jpg", "log.txt"])
-    message = r"^not used: 2 files in 'gts' whose name does not end in '_mask' \(b_Mask, c\)$"
+    suffixes = {"pred_suffix": "_sal", "gt_suffix": "_mask"}
+    expected = [("a", "a_sal.png", "a_mask.png"), ("b", "b_sal.png", "b_mask.png")]
+    assert folders.paired(**suffixes) == expected  # a warning is an error
+    assert folders.pair(**suffixes).extra == ()  # "_sal" names no image
+    for name in ("c_Mask.png", "d.jpg"):
+        (folders.gts / name).write_bytes(b"x")
+    message = r"^not used: 2 files in 'gts' whose name does not end in '_mask' \(c_Mask, d\)$"
     with pytest.warns(InputWarning, match=message):
-        assert len(folders.paired(pred_suffix="_sal", gt_suffix="_mask")) == 1
-    with pytest.warns(InputWarning, match=message):
-        assert list(find_masks("gts", gt_suffix="_mask")) == ["a"]
+        assert folders.paired(**suffixes) == expected
     # the others are not asked for
     assert list(find_masks("gts", gt_suffix="_mask", names=["a"])) == ["a"]
-
-
-def listed(content: str | bytes) -> list[str]:
-    data = content if isinstance(content, bytes) else content.encode()
-    Path("list.txt").write_bytes(data)
-    return read_names(Path("list.txt"))
 
 
 @pytest.mark.parametrize(
     ("content", "names"),
     [
         ("a\nb.png\n\n s/c.d \n", ["a", "b", "s/c.d"]),
-        ("a.png\r\nb.JPG\r\n", ["a", "b"]),
-        ("\ufeffa.png\nb\n", ["a", "b"]),  # as Windows' Notepad writes it
+        ("\ufeffa.png\r\nb.JPG\r\n", ["a", "b"]),  # as Windows' Notepad writes it
         ("a b\nä\u2028c\nd\x0be", ["a b", "ä\u2028c", "d\x0be"]),  # only a newline ends a line
     ],
 )
 def test_list_file(content: str, names: list[str]) -> None:
-    assert listed(content) == names
+    Path("list.txt").write_bytes(content.encode())
+    assert read_names(Path("list.txt")) == names
 
 
 @pytest.mark.parametrize("content", [b" \n\n", b"\xff\n"])
 def test_list_file_without_names(content: bytes) -> None:
-    with pytest.raises(InputError, match=r"^list file 'list.txt' names no image; .* utf-8"):
-        listed(content)
+    Path("list.txt").write_bytes(content)
+    with pytest.raises(InputError, match=r"^list file 'list.txt' names no image"):
+        read_names(Path("list.txt"))
 
 
 def test_only_what_is_listed() -> None:
@@ -174,15 +160,6 @@ def test_another_size_is_resized_bilinearly_and_counted() -> None:
     assert rows.values[0, 0] == score(large, GT, metrics=["mae"])["mae"]
 
 
-def test_strict_refuses_another_size() -> None:
-    with pytest.raises(InputError) as caught:
-        scored(strict=True, a=GT, b=np.zeros((3, 4)))
-    assert str(caught.value) == (
-        "preds/b.npy has shape (3, 4) but its ground truth (6, 8); "
-        "resize the prediction, or leave out --strict"
-    )
-
-
 @pytest.mark.parametrize(
     "dtype", ["float16", "float32", "float64", "longdouble", "uint16", "bool", ">f4"]
 )
@@ -192,8 +169,7 @@ def test_every_kind_of_map_can_be_resized(dtype: str) -> None:
 
 
 def test_resizing_that_rounds_to_more_than_one() -> None:
-    row = np.ones((1, 5))  # of a single row in double precision OpenCV makes 1 + 3e-8
-    row[0, 0] = 0
+    row = np.array([[0.0, 1, 1, 1, 1]])  # of a single row in double precision OpenCV makes 1 + 3e-8
     assert cv2.resize(row, (8, 6)).max() > 1
     assert scored(a=row).tables["facts"]["resized"].sum() == 1
 
@@ -203,20 +179,10 @@ def test_integers_of_0_and_1_are_counted() -> None:
     assert rows.tables["facts"]["looks_binary"].sum() == 1
 
 
-def test_objects_that_are_scored_for_want_of_larger_ones_are_told() -> None:
-    speck = np.zeros((100, 100), dtype=bool)
-    speck[10, 10] = True  # half of the least size
-    for folder in ("preds", "gts"):
-        Path(folder).mkdir()
-        np.save(f"{folder}/a.npy", speck)
-    with pytest.warns(UserWarning, match="^1 objects are scored only because their ground truth"):
-        found = sisod.evaluate("preds", "gts", jobs=1)
-    assert found.run["kept_below_min_area"] == 1
-
-
 @pytest.mark.parametrize(
     ("maps", "text"),
     [
+        ({"a": np.zeros((3, 4))}, "preds/a.npy has shape (3, 4) but its ground truth (6, 8)"),
         ({"a": np.full((6, 8), 1.5)}, "preds/a.npy: pred is a float array with values from 1.5 to 1.5"),
         ({"a": np.zeros((0, 8))}, "preds/a.npy: pred has shape (0, 8); expected"),
         ({"a": GT, "gt_a": GT.astype(np.uint8)}, "gts/a.npy: gt is an integer array whose maximum is 1"),
@@ -225,21 +191,14 @@ def test_objects_that_are_scored_for_want_of_larger_ones_are_told() -> None:
 )
 def test_arrays_that_cannot_be_scored(maps: dict[str, Any], text: str) -> None:
     with pytest.raises(InputError, match=f"^{re.escape(text)}"):
-        scored(**maps)
+        scored(strict=True, **maps)
 
 
 def test_names_that_only_look_the_same() -> None:
     """On macOS, accents are written apart from their letters; on the screen both names are the same."""
     one, two = (unicodedata.normalize(form, "Käfer") for form in ("NFC", "NFD"))
-    note = (
-        "; names that look the same differ in the Unicode form of their accents (NFC, or NFD as macOS "
-        "writes it): rename the files to one form"
-    )
+    note = "; names that look the same differ in the Unicode form of their accents"
     folders = Folders([f"{two}.png"], [f"{one}.png"])
-    assert folders.refusal().endswith(note)
-    fill(folders.gts / "more", ["a.png"])
-    fill(folders.preds / "more", ["a.png"])
-    assert folders.refusal().startswith("1 of 2 ground truths have no prediction")
-    assert folders.refusal().endswith(note)
-    assert folders.refusal(names=[two]).endswith(f"correct the list{note}")
-    assert "Unicode" not in folders.refusal(names=["b"])
+    assert note in folders.refusal()
+    assert note in folders.refusal(names=[two])
+    assert note not in folders.refusal(names=["b"])

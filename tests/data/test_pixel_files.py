@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from helpers.command_line import run
+from helpers.command_line import refusal, run
 
 import sisod
 from sisod.data import files, storage
@@ -36,6 +36,8 @@ def n_pictures(page: Path) -> list[int]:
 
 def test_the_same_page_from_any_folder(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pages = []
+    # a second file of an image does not take the place of the one that was scored
+    shutil.copy("B/scene000.png", "A/scene000.bmp")
     for folder in (scored, scored / "elsewhere"):
         monkeypatch.chdir(folder)
         result = run("report", scored / "out", "--out", scored / "page.html")
@@ -65,21 +67,9 @@ def test_files_that_changed(scored: Path) -> None:
     assert [pixels.prediction(f"scene00{i}", (24, 32)) is None for i in range(4)] == [True] * 3 + [False]
     assert [pixels.mask(f"scene00{i}") is None for i in range(4)] == [False, True, False, False]
     assert len(pixels.trouble) == 2
-    drawn = run("plot", "out", "--figure", "examples", "--example", "scene000", "--out", "e.pdf")
-    assert drawn.exit_code == 1
-    assert drawn.stderr == (
-        "error: the map of 'A' for 'scene000' cannot be shown: 3 maps changed since they were "
-        f"scored (scene000, scene001, scene002), in {where['A']}; evaluate again to see more\n"
-    )
+    drawn = refusal("plot", "out", "--figure", "examples", "--example", "scene000", "--out", "e.pdf")
+    assert drawn.startswith("the map of 'A' for 'scene000' cannot be shown: 3 maps changed since")
     assert not Path("e.pdf").exists()
-
-
-def test_files_that_were_added(scored: Path) -> None:
-    """A second file of an image does not take the place of the one that was scored."""
-    shutil.copy("B/scene000.png", "A/scene000.bmp")
-    pixels = PixelFiles(sisod.Evaluation.load(scored / "out/MSOD/A"))
-    assert pixels.prediction("scene000", (24, 32)) is not None
-    assert pixels.trouble == []
 
 
 def test_nobody_is_asked(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
