@@ -59,6 +59,8 @@ FILES: dict[str, tuple[bytes, str]] = {
     "NaN for the scale": (packed(STATE, spec(scale=float("nan"))), "config: input_spec"),
     "no deviation": (packed(STATE, spec(std=[0, 0, 0])), "every value of std must be a number above 0"),
     "a field more": (packed(STATE, spec(gain=1)), "unknown key 'gain' in [input_spec]"),
+    "no temperature": (packed(STATE, CONFIG | {"calibration": {"temperature": 0}}), "config: "),
+    "no calibration": (packed(STATE, CONFIG | {"calibration": "hot"}), "config: calibration"),
     "unknown network": (packed(STATE, CONFIG | {"network": "unet"}), "unknown network 'unet'"),
     "unknown encoder": (packed(STATE, CONFIG | {"encoder": "vgg"}), "encoder"),
     "network of another kind": (packed(STATE, CONFIG | {"network": "ldf"}), "the weights do not fit"),
@@ -171,19 +173,6 @@ def test_a_hostile_checkpoint_is_not_resumed_from(
     with pytest.raises(InputError, match=expected) as caught:
         train_tiny(data, out, "train.epochs=2", resume=True)
     check_one_sentence(str(caught.value), longest=500)
-
-
-def test_the_command_says_it_too(unfinished: tuple[Path, Path, bytes]) -> None:
-    """An empty file ended in "Aborted." and nothing else."""
-    data, out, content = unfinished
-    path = out / "checkpoints" / "last.ckpt"
-    path.write_bytes(b"")
-    settings = ["--resume", "--workers", "0", "--set", "data.size=32", "--set", "train.epochs=2"]
-    result = run("train", "tiny", "--data", data, "--out", out, *settings)
-    assert result.exit_code == 1
-    assert f"error: {str(path)!r} cannot be read as a file of tensors (" in result.stderr
-    path.write_bytes(content)
-    assert train_tiny(data, out, "train.epochs=2", resume=True)["finished"]
 
 
 # ------------------------------------------------------------------------------------------- sizes

@@ -57,19 +57,26 @@ def predict(network: networks.Network, out: str, images: str = "images", **optio
     return predict_folder(network, images, out, size=32, batch=3, device="cpu", **options)
 
 
-@pytest.mark.parametrize("container", ["parquet", "tar"])
-def test_the_same_maps_in_shards(network: networks.Network, container: Any) -> None:
+@pytest.mark.parametrize("write", [write_tar, write_parquet])
+def test_the_same_maps_in_shards(network: networks.Network, write: Any) -> None:
+    """Also of images in a container."""
+    container = write.__name__.removeprefix("write_")
+    write(f"images.{container}", files_of("images"))
     predict(network, "single")
-    done = predict(network, "packed", container=container)
+    done = predict(network, "packed", images=f"images.{container}", container=container)
     assert (done.n_new, done.n_kept) == (COUNT, 0)
     shards = [f"maps-0000{index}.{container}" for index in range(3)]
     assert sorted(path.name for path in Path("packed").rglob("*")) == [*shards, "run.json"]
-    maps = {name: read_bytes("packed", file.path) for name, file in files_by_name("packed").items()}
-    single = {name.removesuffix(".png"): data for name, data in files_of("single").items()}
+    maps = {
+        f"{name}.png": read_bytes("packed", file.path) for name, file in files_by_name("packed").items()
+    }
+    single = files_of("single")
     del single["run.json"]
     assert maps == single
     results = [sisod.evaluate(root, "gt", jobs=1, metrics=["mae"]) for root in ("single", "packed")]
     assert results[0].images.equals(results[1].images)
+    again = predict(network, "packed", images=f"images.{container}", container=container, resume=True)
+    assert (again.n_new, again.n_kept) == (0, COUNT)
 
 
 def test_layouts_of_others(network: networks.Network) -> None:
@@ -86,44 +93,6 @@ def test_layouts_of_others(network: networks.Network) -> None:
         assert (members[0].name, content.read()) == (first["path"], first["bytes"])
     assert [member.name for member in members] == table["prediction"].struct.field("path").to_list()
     assert decode(first["bytes"], "map.png").shape == (20, 24)
-
-
-@pytest.mark.parametrize("container", ["parquet", "tar"])
-def test_broken_image_then_mended(network: networks.Network, container: Any) -> None:
-    predict(network, "whole", container=container)
-    bad = Path("images/night/im09.png")
-    good = bad.read_bytes()
-    bad.write_bytes(good[:50])
-    with pytest.raises(InputError, match=r"images/night/im09\.png' is not an image that can be read"):
-        predict(network, "out", container=container)
-    assert Path(f"out/maps-00000.{container}").exists()
-    assert len(map_folder._map_names(Path("out"))) == 9  # the last batch has the other two
-    bad.write_bytes(good)
-    with pytest.raises(InputError, match="is another run: container was"):
-        predict(network, "out", resume=True)
-    # killed after a shard was written and before its maps were removed
-    member = next(iter(files_by_name(f"out/maps-00000.{container}")))
-    Path(f"out/{member}.png").parent.mkdir(exist_ok=True)
-    Path(f"out/{member}.png").write_bytes(b"left")
-    done = predict(network, "out", container=container, resume=True)
-    assert (done.n_new, done.n_kept) == (2, 9)
-    kinds = {name: data for name, data in files_of("out").items() if name != "run.json"}
-    assert kinds == {name: data for name, data in files_of("whole").items() if name != "run.json"}
-    again = predict(network, "out", container=container, resume=True)
-    assert (again.n_new, again.n_kept) == (0, COUNT)
-
-
-@pytest.mark.parametrize("write", [write_tar, write_parquet])
-def test_images_from_a_container(network: networks.Network, write: Any) -> None:
-    kind = write.__name__.removeprefix("write_")
-    write(f"images.{kind}", files_of("images"))
-    predict(network, "single")
-    predict(network, "maps", images=f"images.{kind}", container=kind)
-    assert {name: read_bytes("maps", file.path) for name, file in files_by_name("maps").items()} == {
-        name.removesuffix(".png"): data
-        for name, data in files_of("single").items()
-        if name != "run.json"
-    }
 
 
 def test_hostile_names_write_nothing(network: networks.Network) -> None:
