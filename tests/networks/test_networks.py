@@ -142,10 +142,9 @@ def test_bfloat16_autocast(name: str) -> None:
 def test_encoder_norms_are_fixed(name: str) -> None:
     """EDN's are buffers; PoolNet's are parameters that do not train and stay in eval mode."""
     network = built(name)
-    norms = [key for key, _ in network.named_parameters() if key.startswith("encoder.") and ".bn" in key]
-    trained = [key for key in norms if network.get_parameter(key).requires_grad]
-    assert trained == []
+    norms = {key: value for key, value in network.encoder.named_parameters() if "bn" in key}
     assert bool(norms) == (name == "poolnet")
+    assert not any(value.requires_grad for value in norms.values())
     x = images(1, (32, 32))
     stem = network.encoder(x)[0]
     assert network.train().encoder(x)[0].equal(stem)
@@ -211,17 +210,8 @@ def test_sizes_that_do_not_fit(name: str, size: tuple[int, int], expected: tuple
 def test_gatenet_trains_on_two_images_or_more() -> None:
     with torch.device("meta"):
         network = networks.create("gatenet")
-    with pytest.raises(
-        InputError, match=r"training needs a batch of at least 2, got 1; use a larger ba"
-    ):
+    with pytest.raises(InputError, match=r"training needs a batch of at least 2, got 1"):
         network(image_on_meta(1, (64, 64)))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_what_is_no_batch_of_images(name: str) -> None:
-    for shape in ((3, 64, 64), (1, 1, 64, 64), (1, 3, 0, 64)):
-        with pytest.raises((RuntimeError, ValueError)):  # of PyTorch
-            on_meta(name)(torch.empty(shape, device="meta"))
 
 
 # ------------------------------------------------------------------------------------- what goes in
@@ -238,21 +228,17 @@ def test_input_spec_by_hand() -> None:
     assert bgr.apply(pixel.float() / 255).flatten().tolist() == pytest.approx([-1.0, 49.0, 126.0])
 
 
-def test_input_spec_follows_the_encoder_unless_told() -> None:
+def test_input_spec_follows_the_encoder_unless_told_and_is_checked() -> None:
     assert built("poolnet").input_spec == IMAGENET
     assert built("poolnet", "efficientnet_lite0").input_spec == LITE
     own = InputSpec("bgr", 255.0, (1.0, 2.0, 3.0), (1.0, 1.0, 1.0))
     assert networks.create("tiny", input_spec=own).input_spec == own
-
-
-def test_input_spec_is_checked() -> None:
     for wrong in (torch.zeros(1, 1, 4, 4), torch.zeros(3, 4, 4, dtype=torch.int64)):
         with pytest.raises(InputError, match=r"\(..., 3, height, width\) and be uint8 or floating"):
             IMAGENET.apply(wrong)
-    with pytest.raises(InputError, match="order must be 'rgb' or 'bgr', got 'gbr'"):
-        InputSpec("gbr")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="std must have three values, one per channel, got 1"):
-        InputSpec(std=(1.0,))  # type: ignore[arg-type]
+    for options, expected in (({"order": "gbr"}, "order .* 'gbr'"), ({"std": (1.0,)}, "std .* got 1")):
+        with pytest.raises(InputError, match=expected):
+            InputSpec(**options)  # type: ignore[arg-type]
 
 
 # --------------------------------------------------------------------------------- the labels of LDF
@@ -278,17 +264,12 @@ def test_split_label_by_its_formula() -> None:
     mask = np.where(mask > 127, np.uint8(255), np.uint8(0))
     body, detail = split_label(mask)
     padded = np.pad(mask.astype(float), 2, mode="reflect")
-    near = (
-        np.array([[round(padded[r : r + 5, c : c + 5].mean()) for c in range(30)] for r in range(40)])
-        > 0
-    )
+    blurred = [[round(padded[r : r + 5, c : c + 5].mean()) for c in range(30)] for r in range(40)]
+    near = np.array(blurred) > 0
     outside = np.argwhere(~near)
-    away = np.array(
-        [
-            [np.hypot(*(outside - (r, c)).T).min() if near[r, c] else 0 for c in range(30)]
-            for r in range(40)
-        ]
-    )
+    away = np.zeros(near.shape)
+    for r, c in np.argwhere(near):
+        away[r, c] = np.hypot(*(outside - (r, c)).T).min()
     exact = 255 * np.sqrt(away / away.max())
     assert np.abs(body - exact).max() <= 4  # the chamfer is within a few grey levels
     assert (body[~near] == 0).all()

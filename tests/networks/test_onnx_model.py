@@ -54,26 +54,15 @@ def predicted(model: OnnxModel, images: Path, out: Path, **options: Any) -> NDAr
     return read_stored(out / "a.png").astype(np.float64)
 
 
-def test_a_map_is_that_of_the_file(images: Path, tmp_path: Path) -> None:
+def test_imagenet_is_the_default(images: Path, tmp_path: Path) -> None:
     """By hand: red minus mean over std, times 4; sigmoid; 255 levels."""
-    model = OnnxModel(
-        write_onnx(tmp_path / "m.onnx", {"map": [0]}, gain=4.0),
-        size=SIDE,
-        mean=(0.5, 0.4, 0.3),
-        std=(0.2, 0.3, 0.4),
-    )
+    model = OnnxModel(write_onnx(tmp_path / "m.onnx", {"map": [0]}, gain=4.0), size=SIDE)
     found = predicted(model, images, tmp_path / "out")
-    expected = levels(sigmoid(4 * (rgb(images)[..., 0] - 0.5) / 0.2))
+    expected = levels(sigmoid(4 * (rgb(images)[..., 0] - 0.485) / 0.229))
     assert np.ptp(expected) > 100
     assert np.abs(found - expected).max() <= 1
     assert read_stored(tmp_path / "out/b.png").shape == (20, 30)
     assert read_stored(tmp_path / "out/deep/e.png").dtype == np.uint8
-
-
-def test_imagenet_is_the_default(images: Path, tmp_path: Path) -> None:
-    model = OnnxModel(write_onnx(tmp_path / "m.onnx", {"map": [2]}), size=SIDE)
-    expected = levels(sigmoid((rgb(images)[..., 2] - 0.406) / 0.225))
-    assert np.abs(predicted(model, images, tmp_path / "out") - expected).max() <= 1
 
 
 @pytest.mark.parametrize(("output", "channel"), [(0, 0), (-1, 2), (1, 1), ("blue", 2)])
@@ -92,34 +81,16 @@ def test_softmax_of_a_channel(images: Path, tmp_path: Path) -> None:
     assert np.abs(predicted(model, images, tmp_path / "out") - expected).max() <= 1
 
 
-def test_probabilities_are_kept_or_stretched(images: Path, tmp_path: Path) -> None:
-    path = write_onnx(tmp_path / "m.onnx", {"map": [0]}, activation="Sigmoid")
-    options: dict[str, Any] = {"size": SIDE, "mean": ZERO, "std": ONE, "activation": "none"}
-    probs = sigmoid(rgb(images)[..., 0])
-    found = predicted(OnnxModel(path, **options), images, tmp_path / "plain")
-    assert np.abs(found - levels(probs)).max() <= 1
-    stretched = predicted(OnnxModel(path, normalize="minmax", **options), images, tmp_path / "stretched")
-    expected = levels((probs - probs.min()) / np.ptp(probs))
-    assert np.abs(stretched - expected).max() <= 1
-    assert (stretched.min(), stretched.max()) == (0, 255)
-
-
 def test_values_that_look_like_probabilities_are_not_guessed(images: Path, tmp_path: Path) -> None:
     path = write_onnx(tmp_path / "m.onnx", {"map": [0]}, activation="Sigmoid")
+    options: dict[str, Any] = {"size": SIDE, "mean": ZERO, "std": ONE}
     with pytest.raises(InputError, match=r"m.onnx are from 0\.\d+ to 0\.\d+: say that they are prob"):
-        predict_onnx(OnnxModel(path, size=SIDE), images, tmp_path / "out")
+        predict_onnx(OnnxModel(path, **options), images, tmp_path / "out")
+    found = predicted(OnnxModel(path, activation="none", **options), images, tmp_path / "out")
+    assert np.abs(found - levels(sigmoid(rgb(images)[..., 0]))).max() <= 1
     logits = write_onnx(tmp_path / "logits.onnx", {"map": [0]}, gain=9.0)
     with pytest.raises(InputError, match="the activation none expects probabilities"):
         predict_onnx(OnnxModel(logits, size=SIDE, activation="none"), images, tmp_path / "logits")
-
-
-def test_a_run_that_fails_before_its_first_map_leaves_nothing(images: Path, tmp_path: Path) -> None:
-    path = write_onnx(tmp_path / "x.onnx", {"map": [0]}, activation="Sigmoid")
-    command = ("predict", f"onnx:{path}", images, tmp_path / "maps", "--size", SIDE)
-    assert "--activation none" in error_message(run(*command))
-    assert not (tmp_path / "maps").exists()
-    result = run(*command, "--activation", "none")  # as the message says
-    assert result.exit_code == 0, result.stderr
 
 
 def test_size_and_batch_are_those_of_the_graph(images: Path, tmp_path: Path) -> None:
@@ -134,10 +105,8 @@ def test_size_and_batch_are_those_of_the_graph(images: Path, tmp_path: Path) -> 
             read_stored(path), read_stored(tmp_path / "out" / path.relative_to(tmp_path / "ones"))
         )
     settings = json.loads((tmp_path / "out/run.json").read_text())
-    assert settings["config"]["size"] == [16, 24]
-    assert settings["finished"] is True
+    assert (settings["config"]["size"], settings["finished"]) == ([16, 24], True)
     assert "onnxruntime" in settings
-    assert "torch" not in settings
 
 
 def test_a_file_of_any_size_says_that_of_its_export(tmp_path: Path) -> None:
@@ -153,25 +122,29 @@ def test_a_file_of_any_size_says_that_of_its_export(tmp_path: Path) -> None:
 
 # --------------------------------------------------------------------------------- what is refused
 
+
+def cut(path: Path) -> object:
+    return path.write_bytes(write_onnx(path, {"map": [0]}).read_bytes()[:60])
+
+
+def two_inputs(path: Path) -> object:
+    return write_onnx(path, {"map": [0]}, inputs=("image", "points"))
+
+
+def channels_last(path: Path) -> object:
+    return write_onnx(path, {"map": [0]}, shape=(1, 16, 16, 3))
+
+
+def class_of_image(path: Path) -> object:
+    return write_node(path, "ReduceMean", axes=[1, 2, 3], keepdims=0)
+
+
 BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
-    "text": (lambda path: path.write_text("not a graph"), "cannot be opened by onnxruntime ("),
-    "cut": (
-        lambda path: path.write_bytes(write_onnx(path, {"map": [0]}).read_bytes()[:60]),
-        "cannot be opened by onnxruntime (",
-    ),
+    "cut": (cut, "cannot be opened by onnxruntime ("),
     "absent": (lambda _: None, "cannot be opened by onnxruntime ("),
-    "two inputs": (
-        lambda path: write_onnx(path, {"map": [0]}, inputs=("image", "points")),
-        "tensor(float) and points ['batch'",
-    ),
-    "channels last": (
-        lambda path: write_onnx(path, {"map": [0]}, shape=(1, 16, 16, 3)),
-        "[1, 16, 16, 3] tensor(float); expected one, RGB images",
-    ),
-    "a class": (
-        lambda path: write_node(path, "ReduceMean", axes=[1, 2, 3], keepdims=0),
-        "has shape (5,) and type float32; expected floating maps",
-    ),
+    "two inputs": (two_inputs, "tensor(float) and points ['batch'"),
+    "channels last": (channels_last, "[1, 16, 16, 3] tensor(float); expected one, RGB images"),
+    "a class": (class_of_image, "has shape (5,) and type float32; expected floating maps"),
     "integers": (lambda path: write_node(path, "Cast", to=6), "(5, 3, 16, 16) and type int32"),
     "three channels": (lambda path: write_node(path, "Identity"), "have 3 channels"),
     "not a number": (lambda path: write_node(path, "Log"), "is not finite; its weights are broken"),
@@ -188,15 +161,13 @@ def test_a_broken_file_is_one_sentence(name: str, images: Path, tmp_path: Path) 
     message = error_message(run("predict", f"onnx:{path}", images, tmp_path / "out", *options))
     assert "m.onnx" in message
     assert expected in message
-    assert not list(tmp_path.rglob("out/*.png"))
+    assert not (tmp_path / "out").exists()  # a run that fails before its first map leaves nothing
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({}, "m.onnx takes images of any x 32, got --size None"),
-        ({"size": (SIDE, SIDE)}, "m.onnx takes images of any x 32, got --size (16, 16)"),
-        ({"size": 32, "output": 2}, "output is 2, but the outputs of m.onnx are map, other"),
         ({"size": 32, "output": "maps"}, "output is 'maps', but the outputs of m.onnx are map"),
         ({"size": 32, "device": "mps"}, "device 'mps' cannot be used by this onnxruntime"),
         ({"size": 32, "mean": (124.0, 116.0, 104.0)}, "mean is of values in [0, 1], got (124.0, "),

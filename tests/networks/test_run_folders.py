@@ -1,7 +1,5 @@
 """Run folders as checkpoints: their size, and those whose training is not finished."""
 
-from pathlib import Path
-
 import pytest
 from helpers.command_line import run
 
@@ -14,11 +12,11 @@ pytest.importorskip("torch", reason="extra torch is not installed")
 from sisod.networks.saved import load_network
 
 
-def test_an_export_has_the_size_of_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("inside_tmp_path")
+def test_an_export_has_the_size_of_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("onnxscript", reason="extra onnx is not installed")
     from sisod.networks import export
 
-    monkeypatch.chdir(tmp_path)
     network = networks.create("tiny")
     network.save_pretrained("run")
     sizes: list[tuple[int, int]] = []
@@ -34,20 +32,13 @@ def test_an_export_has_the_size_of_the_training(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("folder", ["runs/a", "runs/.a.sisod-partial"])
-def test_a_run_that_is_not_finished(
-    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("inside_tmp_path")
+def test_a_run_that_is_not_finished(folder: str) -> None:
     """Also one that is to replace another, and is beside it."""
-    monkeypatch.chdir(tmp_path)
     with open_run(folder, kind="training", resume=False, in_place=True) as begun:
         begun.begin()
     for load in (networks.from_pretrained, load_network):
-        with pytest.raises(
-            InputError, match=r"^'runs/a' has no network yet, because its training is not finished; "
-        ):
+        with pytest.raises(InputError, match=r"^'runs/a' has no network yet, .*--out runs/a --resume"):
             load("runs/a")
-    refused = run("predict", "runs/a", "images", "out")
-    assert refused.stderr.endswith("with --resume (sisod train ... --out runs/a --resume)\n")
-    assert refused.exit_code == 1
     networks.create("tiny").save_pretrained("runs/a")  # as if it had been killed at its very end
     assert load_network("runs/a").facts.name == "tiny"

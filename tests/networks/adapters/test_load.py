@@ -13,6 +13,7 @@ from helpers.command_line import error_message, run
 from helpers.image_files import read_stored
 from torch import Tensor, nn
 
+from sisod.common import exceptions
 from sisod.common.exceptions import InputError, UsageError
 from sisod.networks.adapters import ModelOptions, check_model
 from sisod.networks.adapters.wrapped import WrappedNetwork
@@ -40,16 +41,6 @@ class Sides(nn.Module):
         return [maps[:, :1, ::2, ::2], maps[:, 1:]]
 
 
-class Seven(nn.Module):
-    # like U2-Net: seven maps of probabilities, the first is the prediction
-    def __init__(self):
-        super().__init__()
-        self.conv = nn.Conv2d(3, 7, 1)
-
-    def forward(self, x):
-        return tuple(torch.sigmoid(self.conv(x))[:, index : index + 1] for index in range(7))
-
-
 class Fails(nn.Module):
     def forward(self, x):
         raise RuntimeError(f"sizes {tuple(x.shape)} do not match\\nat all")
@@ -66,10 +57,6 @@ def raises():
 
 def wrapped():
     return networks.wrap(Sides(), size=48, output=-1)
-
-
-def tiny():
-    return networks.create("tiny")
 
 
 def number():
@@ -96,11 +83,9 @@ def module_name(folder: Path) -> str:
     return path.stem
 
 
-def rgb(folder: Path, name: str = "0") -> Tensor:
-    image = np.ascontiguousarray(
-        read_stored(folder / f"images/{name}.png")[..., ::-1].transpose(2, 0, 1)
-    )
-    return torch.from_numpy(image)[None].float() / 255
+def rgb(folder: Path) -> Tensor:
+    image = read_stored(folder / "images/0.png")[..., ::-1]
+    return torch.from_numpy(np.ascontiguousarray(image.transpose(2, 0, 1)))[None].float() / 255
 
 
 # ------------------------------------------------------------------------------------------ the names
@@ -113,10 +98,7 @@ def test_a_kind_is_the_word_before_the_colon(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     Path("my:run").mkdir()
     assert check_model("my:run") == (None, "my:run")
-    for model, expected in {
-        "onx:m.onnx": "unknown kind of model 'onx'; did you mean 'onnx'",
-        "nets/u2net.onnx": "'nets/u2net.onnx' is an ONNX file; write onnx:nets/u2net.onnx$",
-    }.items():
+    for model, expected in (("onx:m.onnx", "did you mean 'onnx'"), ("a/b.onnx", "write onnx:a/b.onnx$")):
         with pytest.raises(UsageError, match=expected):
             check_model(model)
 
@@ -125,8 +107,6 @@ def test_a_kind_is_the_word_before_the_colon(tmp_path: Path, monkeypatch: pytest
 def test_a_missing_package_is_one_sentence(
     kind: str, module: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sisod.common import exceptions
-
     original = exceptions.is_missing
     monkeypatch.setattr(exceptions, "is_missing", lambda name: name == module or original(name))
     message = error_message(run("predict", f"{kind}:a:b", folder / "images", folder / "out"))
@@ -135,26 +115,21 @@ def test_a_missing_package_is_one_sentence(
 
 
 @pytest.mark.parametrize(
-    ("model", "options"),
+    ("model", "options", "expected"),
     [
-        ("tiny", ["--mean", "0,0,0"]),
-        ("py:a:b", ["--network", "edn"]),
-        ("py:a:b", ["--trust-remote-code"]),
+        ("tiny", ["--mean", "0,0,0"], "--mean cannot be given for 'tiny'"),
+        ("py:a:b", ["--network", "edn"], "--network cannot be given for 'py:a:b'"),
+        ("py:a:b", ["--trust-remote-code"], "--trust-remote-code cannot be given for 'py:a:b'"),
+        ("timm:resnet18", [], "'timm:resnet18' gives no maps"),
     ],
 )
-def test_options_without_effect_are_refused(model: str, options: list[str], folder: Path) -> None:
-    result = run("predict", model, folder / "images", folder / "out", *options)
-    message = error_message(result, exit_codes=(2,))
-    assert message == f"{options[0]} cannot be given for {model!r}; leave it out"
-
-
 @pytest.mark.usefixtures("folder")
-def test_an_encoder_alone_predicts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sisod.common import exceptions
-
+def test_options_without_effect_and_encoders_are_refused(
+    model: str, options: list[str], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(exceptions, "is_missing", lambda _: False)
-    message = error_message(run("predict", "timm:resnet18", "images", "out"), exit_codes=(2,))
-    assert message.startswith("'timm:resnet18' gives no maps")
+    message = error_message(run("predict", model, "images", "out", *options), exit_codes=(2,))
+    assert message.startswith(expected)
 
 
 # ------------------------------------------------------------------------------------------------- py:
@@ -177,24 +152,12 @@ def test_the_last_of_several_maps(folder: Path) -> None:
     assert settings["config"]["network"]["output"] == -1
 
 
-def test_seven_maps_of_probabilities_stretched(folder: Path) -> None:
-    """U2-Net's form, in one line."""
-    name = f"py:{module_name(folder)}:Seven"
-    result = run(
-        "predict", name, "images", "out", "--size", SIDE, "--activation", "none", "--normalize", "minmax"
-    )
-    assert result.exit_code == 0, result.stderr
-    for path in (folder / "out").glob("*.png"):
-        assert (read_stored(path).min(), read_stored(path).max()) == (0, 255)
-
-
 def test_a_function_may_wrap_itself(folder: Path) -> None:
     loaded = load_model(f"py:{module_name(folder)}:wrapped")
     assert isinstance(loaded, WrappedNetwork)
     assert (loaded.input_size, loaded.training) == ((48, 48), False)
     assert run("predict", f"py:{module_name(folder)}:wrapped", "images", "out").exit_code == 0
     assert json.loads((folder / "out/run.json").read_text())["config"]["size"] == 48
-    assert load_model(f"py:{module_name(folder)}:tiny").facts.name == "tiny"
     with pytest.raises(UsageError, match=r"--output cannot be given for 'mine_\w+:wrapped'"):
         load_model(f"py:{module_name(folder)}:wrapped", ModelOptions(output=0))
 
@@ -368,10 +331,7 @@ def test_remote_code_runs_only_if_it_is_trusted(
     tensors = {f"conv.{key}": value for key, value in conv.state_dict().items()}
     save_file(tensors, segformer / "model.safetensors", {"format": "pt"})
     message = error_message(run("predict", "hf:segformer", "images", "out"), exit_codes=(2,))
-    assert message == (
-        "hf:segformer runs Python code of its own ('remote.RemoteModel'); read that code, and allow it "
-        "with --trust-remote-code if you trust its authors"
-    )
+    assert message.startswith("hf:segformer runs Python code of its own ('remote.RemoteModel'); read")
     assert not Path("executed").exists()
     result = run("predict", "hf:segformer", "images", "out", "--trust-remote-code", "--output", "-1")
     assert result.exit_code == 0, result.stderr
@@ -386,10 +346,8 @@ def test_a_misspelt_folder_is_not_looked_for_on_the_hub(
     import transformers
 
     monkeypatch.setattr(transformers.PretrainedConfig, "get_config_dict", None)
-    assert error_message(run("predict", "hf:segfromer", "images", str(folder / "out"))) == (
-        "hf:segfromer is not a folder; expected a folder of Transformers, or a repository on the "
-        "Hugging Face hub, hf:OWNER/NAME"
-    )
+    message = error_message(run("predict", "hf:segfromer", "images", str(folder / "out")))
+    assert message.startswith("hf:segfromer is not a folder; expected")
 
 
 @transformers
@@ -403,9 +361,9 @@ def test_folders_of_transformers_that_are_refused(segformer: Path, folder: Path)
     check("hf:empty", "config.json")
     config, weights = segformer / "config.json", segformer / "model.safetensors"
     good = config.read_text()
-    config.write_text(json.dumps(json.loads(good) | {"model_type": "bert"}))
+    edit(config, model_type="bert")
     check("hf:segformer", "Error")
-    config.write_text(json.dumps(json.loads(good) | {"decoder_hidden_size": 16}))
+    edit(config, model_type="segformer", decoder_hidden_size=16)
     check("hf:segformer", "are missing or have another shape (decode_head")
     config.write_text(good)
     weights.unlink()

@@ -1,6 +1,5 @@
 """Modules of other people as networks: what they may return, what their values mean, what is refused."""
 
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 from sisod import networks
 from sisod.common.exceptions import InputError, UsageError
 from sisod.networks.adapters.wrapped import WrappedNetwork, wrap
+from sisod.networks.checkpoints import read_config, read_state
 
 
 class Returns(nn.Module):
@@ -44,12 +44,9 @@ RED = IMAGES[:, :1]
     ("function", "output"),
     [
         (lambda x: x[:, :1], 0),
-        (lambda x: x[:, :1], -1),
         (lambda x: x[:, 0], 0),  # (B, H, W)
         (lambda x: {"out": x[:, :1], "aux": x[:, 1:2]}, "out"),
-        (lambda x: OrderedDict(out=x[:, :1]), "out"),
         (lambda x: Output(logits=x[:, :1]), "logits"),
-        (lambda x: ([x[:, :1]], [x[:, 1:2]]), lambda result: result[0]),
         (lambda x: {"a": {"b": x[:, :1]}}, lambda result: result["a"]["b"]),
     ],
 )
@@ -64,15 +61,16 @@ def three(x: Tensor) -> list[Tensor]:
 
 
 @pytest.mark.parametrize(
-    ("output", "order"), [(0, [0, 1, 2]), (-1, [2, 0, 1]), (1, [1, 0, 2]), (reversed, [2, 1, 0])]
+    ("output", "order"),
+    [(0, [0, 1, 2]), (-1, [2, 0, 1]), (1, [1, 0, 2]), (lambda maps: maps[::-1], [2, 1, 0])],
 )
-def test_the_prediction_comes_first_and_the_others_stay_for_supervision(
-    output: Any, order: list[int]
-) -> None:
-    chosen = (lambda maps: list(reversed(maps))) if output is reversed else output
-    maps = wrap(Returns(three), output=chosen)(IMAGES)
+def test_the_prediction_comes_first_and_the_others_stay(output: Any, order: list[int]) -> None:
+    network = wrap(Returns(three), output=output)
+    maps = network(IMAGES)
     for map_, channel in zip(maps, order, strict=True):
         torch.testing.assert_close(map_, IMAGES[:, channel : channel + 1])
+    torch.stack([map_.sum() for map_ in maps]).sum().backward()  # type: ignore[no-untyped-call]
+    assert network.get_parameter("module.scale").grad is not None
 
 
 def test_smaller_maps_are_enlarged_to_the_input() -> None:
@@ -95,17 +93,12 @@ def test_certain_probabilities_have_finite_logits() -> None:
     assert set((network.saliency(logits) * 255).round().flatten().tolist()) == {0, 255}
 
 
-@pytest.mark.parametrize("channel", [0, 1, 2])
-def test_softmax_of_a_class(channel: int) -> None:
-    network = wrap(Returns(lambda x: x), activation="softmax", channel=channel)
+@pytest.mark.parametrize(("classes", "options", "channel"), [(3, {"channel": 0}, 0), (2, {}, 1)])
+def test_softmax_of_a_class(classes: int, options: dict[str, Any], channel: int) -> None:
+    """Of two classes, the second is the object."""
+    network = wrap(Returns(lambda x: x[:, :classes]), activation="softmax", **options)
     probs = network.saliency(network(IMAGES)[0])
-    torch.testing.assert_close(probs, IMAGES.softmax(dim=1)[:, channel : channel + 1])
-
-
-def test_of_two_classes_the_second_is_the_object() -> None:
-    network = wrap(Returns(lambda x: x[:, :2]), activation="softmax")
-    probs = network.saliency(network(IMAGES)[0])
-    torch.testing.assert_close(probs, IMAGES[:, :2].softmax(dim=1)[:, 1:])
+    torch.testing.assert_close(probs, IMAGES[:, :classes].softmax(dim=1)[:, channel : channel + 1])
 
 
 def test_minmax_stretches_each_map_but_a_constant_one() -> None:
@@ -127,14 +120,6 @@ def test_size_mean_and_std_are_those_given() -> None:
     assert wrap(Returns(three)).input_spec == networks.create("tiny").input_spec
 
 
-def test_every_parameter_gets_a_gradient_through_every_map() -> None:
-    network = wrap(Returns(three), output=-1)
-    torch.stack([map_.sum() for map_ in network(IMAGES)]).sum().backward()  # type: ignore[no-untyped-call]
-    assert [name for name, value in network.named_parameters() if value.grad is not None] == [
-        "module.scale"
-    ]
-
-
 def test_the_config_says_what_decides_the_maps() -> None:
     network = wrap(Returns(three), size=32, output=-1, activation="none", normalize="minmax", channel=0)
     config = network.config()
@@ -149,21 +134,18 @@ def test_the_config_says_what_decides_the_maps() -> None:
     [
         (three, {"output": 3}, "a list, in which output=3 finds no map (IndexError"),
         (three, {"output": 1.5}, "output=1.5 finds no map (TypeError"),
-        (lambda x: {"out": x, "aux": x}, {}, "returns a dict of out, aux, in which output=-1 finds no"),
         (lambda x: {"out": x}, {"output": "logits"}, "a dict of out, in which output='logits' finds no"),
         (lambda x: Output(x), {"output": "loss"}, "returns a NoneType among its maps"),
-        (lambda x: [[x]], {}, "Returns returns a list among its maps; expected floating maps of shape"),
         (lambda x: x.mean(), {}, "a tensor of shape () and type torch.float32 among its maps"),
         (lambda x: x[:1, :1], {}, "a tensor of shape (1, 1, 4, 6)"),
         (lambda x: x[:, :1].int(), {}, "and type torch.int32 among its maps"),
-        (lambda x: x, {}, "have 3 channels"),
         (lambda x: x, {"channel": 3}, "have 3 channels, the activation is sigmoid and the channel 3"),
         (lambda x: x, {"activation": "softmax"}, "have 3 channels, the activation is softmax"),
         (lambda x: x[:, :1], {"activation": "softmax"}, "have 1 channels, the activation is softmax"),
         (
             lambda x: x[:, :1],
             {"activation": "none"},
-            "the values of Returns are from -3 to 0.986, and the activation none expects probabilities",
+            "from -3 to 0.986, and the activation none",
         ),
     ],
 )
@@ -173,7 +155,6 @@ def test_what_is_no_map_is_refused(
     with pytest.raises(InputError) as caught:
         wrap(Returns(function), **options).eval()(IMAGES)
     assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +186,5 @@ def test_weights_are_saved_with_the_config(tmp_path: Path) -> None:
     network = networks.wrap(Returns(three), output=-1)
     assert isinstance(network, WrappedNetwork)
     network.save_pretrained(tmp_path)
-    from sisod.networks.checkpoints import read_config, read_state
-
     assert read_config(tmp_path / "model.safetensors").output == -1
     assert list(read_state(tmp_path / "model.safetensors")) == ["module.scale"]
