@@ -68,27 +68,21 @@ def check_file(folder: Path, data: bytes, kind: str) -> int:
     begin = time.perf_counter()
     header = read_header(data)
     assert header is None or min(header.height, header.width, header.pixel_bytes) > 0
-    answers = [_answer(reader, folder, name) for reader in READERS]
+    answers: list[NDArray[Any] | str] = []
+    for reader in READERS:
+        try:
+            answers.append(reader(folder, name))
+        except InputError as error:
+            answers.append(str(error))
     assert time.perf_counter() - begin < SLOWEST
-    messages = [answer for answer in answers if isinstance(answer, str)]
-    arrays = [answer for answer in answers if not isinstance(answer, str)]
-    for message in messages:
-        assert name in message
-        assert "\n" not in message
-    for array in arrays:
-        assert array.ndim >= 2
-        if kind != "npy":
-            assert header is not None
-            assert array.shape[:2] == (header.height, header.width)
-    return len(messages)
-
-
-def _answer(reader: Reader, folder: Path, name: str) -> NDArray[Any] | str:
-    """Return the image, or the message of the InputError."""
-    try:
-        return reader(folder, name)
-    except InputError as error:
-        return str(error)
+    for answer in answers:
+        if isinstance(answer, str):
+            assert name in answer
+            assert "\n" not in answer
+        else:
+            assert answer.ndim >= 2
+            assert kind == "npy" or (header and answer.shape[:2] == (header.height, header.width))
+    return sum(isinstance(answer, str) for answer in answers)
 
 
 def _read_mask(root: Path, name: str) -> NDArray[np.bool_]:
@@ -112,50 +106,32 @@ def mutated(kind: str, number: int) -> bytes:
         if not data:
             break
         at = rng.randrange(min(len(data), rng.choice([60, 300, len(data)])))
-        rng.choice(_CHANGES)(data, at, rng)
+        _change(data, at, rng)
     if kind == "png" and rng.random() < 0.5:
         return with_png_checksums(bytes(data))
     return bytes(data)
 
 
-def _replace_byte(data: bytearray, at: int, rng: random.Random) -> None:
-    data[at : at + 1] = rng.choice([*_BYTES, bytes([rng.randrange(256)])])
-
-
-def _flip_bit(data: bytearray, at: int, rng: random.Random) -> None:
-    data[at] ^= 1 << rng.randrange(8)
-
-
-def _write_number(data: bytearray, at: int, rng: random.Random) -> None:
-    """Overwrite two, four or eight bytes with a number at the edge of a type."""
-    number = rng.choice(_NUMBERS)
-    size = rng.choice("HIQ")
-    width = struct.calcsize(size)
-    data[at : at + width] = struct.pack(rng.choice("<>") + size, number % 256**width)
-
-
-def _copy_part(data: bytearray, at: int, rng: random.Random) -> None:
-    """Insert a part of the file at another place."""
-    begin = rng.randrange(len(data))
-    data[at:at] = data[begin : begin + rng.choice([2, 4, 12, 40])]
-
-
-def _remove_part(data: bytearray, at: int, rng: random.Random) -> None:
-    del data[at : at + rng.choice([2, 4, 12, 40])]
-
-
-def _cut(data: bytearray, at: int, rng: random.Random) -> None:  # noqa: ARG001
-    del data[at:]
-
-
-_CHANGES = (
-    *(_replace_byte,) * 6,
-    *(_flip_bit,) * 3,
-    *(_write_number,) * 3,
-    _copy_part,
-    _remove_part,
-    _cut,
-)
+def _change(data: bytearray, at: int, rng: random.Random) -> None:
+    """Change a file at one place; most often a byte, a bit, or a number to the edge of its type."""
+    kind = rng.choices(["byte", "bit", "number", "copy", "remove", "cut"], [6, 3, 3, 1, 1, 1])[0]
+    size = rng.choice([2, 4, 12, 40])
+    if kind == "byte":
+        data[at : at + 1] = rng.choice([*_BYTES, bytes([rng.randrange(256)])])
+    elif kind == "bit":
+        data[at] ^= 1 << rng.randrange(8)
+    elif kind == "number":
+        code = rng.choice("HIQ")
+        width = struct.calcsize(code)
+        number = rng.choice(_NUMBERS) % 256**width
+        data[at : at + width] = struct.pack(rng.choice("<>") + code, number)
+    elif kind == "copy":
+        begin = rng.randrange(len(data))
+        data[at:at] = data[begin : begin + size]
+    elif kind == "remove":
+        del data[at : at + size]
+    else:
+        del data[at:]
 
 
 def with_png_checksums(data: bytes) -> bytes:
