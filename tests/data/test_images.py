@@ -102,7 +102,7 @@ def test_read(case: str) -> None:
 def test_lossy_grey_stays_grey(extension: str, channels: int) -> None:
     quality = cv2.IMWRITE_JPEG_QUALITY if extension == ".jpg" else cv2.IMWRITE_WEBP_QUALITY
     array = decode(encoded(extension, grey_as(*[SMOOTH] * channels), quality, 60), "x" + extension)
-    assert (array.dtype, array.shape) == (np.uint8, SMOOTH.shape)
+    assert (array.dtype, array.shape) == (np.dtype(np.uint8), SMOOTH.shape)
     assert np.abs(array.astype(int) - SMOOTH).max() <= 6
 
 

@@ -238,7 +238,7 @@ def test_input_spec_follows_the_encoder_unless_told_and_is_checked() -> None:
             IMAGENET.apply(wrong)
     for options, expected in (({"order": "gbr"}, "order .* 'gbr'"), ({"std": (1.0,)}, "std .* got 1")):
         with pytest.raises(InputError, match=expected):
-            InputSpec(**options)  # type: ignore[arg-type]
+            InputSpec(**options)
 
 
 # --------------------------------------------------------------------------------- the labels of LDF

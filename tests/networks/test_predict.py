@@ -13,22 +13,17 @@ from helpers import published_networks
 from helpers.command_line import refusal, run
 from helpers.folder_contents import content
 from helpers.image_files import encoded, read_stored
-from helpers.training_runs import same_data
 from numpy.typing import NDArray
 from torch import nn
 
-import sisod
 from sisod import networks
 from sisod.common.exceptions import InputError, InputWarning
 from sisod.data.pairs import files_by_name
-from sisod.data.textured_scenes import write_scenes
 from sisod.data.truths import read_prediction
 from sisod.networks.map_folder import Prediction
 from sisod.networks.predict import predict_folder
 from sisod.networks.saved import load_network
 from sisod.networks.specs import InputSpec
-from sisod.training.recipe import find_recipe
-from sisod.training.train import Machine, TrainingRequest, train
 
 torch.set_num_threads(1)  # on a shared machine two would wait for each other
 SIDE = 64
@@ -266,21 +261,6 @@ def test_authors_checkpoints(images: Path, tmp_path: Path) -> None:
     loaded = load_network(tmp_path / "ldf.pth")
     assert loaded.input_spec == type(loaded).published_inputs["authors"]
     assert not loaded.training
-
-
-@same_data
-def test_validation_scores_are_those_of_the_written_maps(tmp_path: Path) -> None:
-    """Prepared, scaled and rounded as during training."""
-    data = write_scenes(tmp_path / "data", 8, shape=(40, 56))
-    recipe = find_recipe("tiny", ["data.size=48", "train.epochs=1", "network.encoder_weights=none"])
-    request = TrainingRequest(data=data, val=data, out=tmp_path / "run")
-    scores = train(recipe, request, Machine(devices="1", workers=0))["scores"]
-    network = load_network(tmp_path / "run")
-    predict_folder(network, data / "image", tmp_path / "maps", size=48, batch=3, device="cpu")
-    found = sisod.evaluate(tmp_path / "maps", data / "mask", metrics="paper", jobs=1)
-    assert network.input_size == (48, 48)
-    for key in ("mae", "si_mae", "si_f_mean"):
-        assert scores[key] == pytest.approx(found.summary[key], abs=2e-5)  # a level here and there
 
 
 # ----------------------------------------------------------------------------------- nothing is lost
