@@ -12,6 +12,7 @@ from helpers.pair_folders import Folders, fill
 from helpers.platforms import posix_names
 from numpy.typing import NDArray
 
+import sisod
 from sisod import score
 from sisod.common.exceptions import InputError, InputWarning, printable
 from sisod.data.files import StoredFile
@@ -177,6 +178,16 @@ def test_resizing_that_rounds_to_more_than_one() -> None:
 def test_integers_of_0_and_1_are_counted() -> None:
     rows = scored(a=GT.astype(np.uint8), b=GT, c=np.zeros((6, 8), np.uint8))
     assert rows.tables["facts"]["looks_binary"].sum() == 1
+
+
+def test_objects_that_are_scored_for_want_of_larger_ones_are_told() -> None:
+    speck = np.zeros((100, 100), dtype=bool)
+    speck[10, 10] = True  # half of the least size
+    for folder in ("preds", "gts"):
+        Path(folder).mkdir()
+        np.save(f"{folder}/a.npy", speck)
+    with pytest.warns(UserWarning, match="^1 objects are scored only because their ground truth"):
+        sisod.evaluate("preds", "gts", jobs=1)
 
 
 @pytest.mark.parametrize(

@@ -90,3 +90,6 @@ def test_predict_records_it_and_resumes_only_the_same(network: networks.Network,
     assert content(tmp_path / "maps") == before
     assert predict("raw", "maps8").exit_code == 0
     assert json.loads((tmp_path / "maps8/run.json").read_text())["calibration"] is None
+    assert read_stored(tmp_path / "maps8/0.png").dtype == np.uint8
+    assert predict("raw", "maps16", "--bits", "16").exit_code == 0
+    assert read_stored(tmp_path / "maps16/0.png").dtype == np.uint16
