@@ -112,7 +112,6 @@ def test_trained_demo_is_what_its_rows_give() -> None:
     trained_demo = importlib.import_module("benchmarks.trained_demo")
     found = trained_demo.saved()
     assert (RESULTS / "trained_demo.md").read_text() == trained_demo.as_printed(found)
-    assert (RESULTS / "trained_demo_short.md").read_text() == trained_demo.in_short(found) + "\n"
 
 
 def test_sentence_of_the_engine_is_what_the_json_gives() -> None:

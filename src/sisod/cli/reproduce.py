@@ -155,7 +155,7 @@ def demo(
     out: Annotated[Path, shared.out_option("all files")] = Path("demo"),
     quick: Annotated[bool, shared.quick_option("only the first part, in seconds, no training")] = False,
 ) -> None:
-    """Compare metrics on synthetic scenes, then train with both losses and compare the networks.
+    """Compare metrics on synthetic scenes, then train with three losses and compare the networks.
 
     Example:
         sisod demo --quick
@@ -185,9 +185,9 @@ def _demo_training(folder: Path) -> None:
     require("the second part, which trains a network,", *TRAINING)
     from sisod.reproduction.demo_training import run_trained_demo
 
-    typer.echo("Now a small network learns such scenes, with the plain and the size-invariant loss.")
+    typer.echo("Now a small network learns such scenes with three losses.")
     trained = run_trained_demo(folder)
-    shared.show(None, [trained.grid()], None, trained.caption(), f"Runs, maps and results: {folder}")
+    shared.show(None, [trained.grid()], None, trained.caption(), trained.verdict())
     if trained.page is not None:
         typer.echo(f"The report, for a browser: {trained.page}")
     else:
