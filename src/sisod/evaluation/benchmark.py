@@ -235,20 +235,18 @@ _Dataset = TypedDict(
 )
 
 
-class _Method(TypedDict):
-    pred: str | dict[str, str]
-    suffix: NotRequired[str]
-
-
-class _File(TypedDict):
-    metrics: NotRequired[str | tuple[str, ...]]
-    protocol: NotRequired[str]
-    datasets: dict[str, dict[str, Any]]
-    methods: dict[str, dict[str, Any]]
-
-
 def _read_file(path: Path) -> Benchmark:
     from sisod.common.files import convert, read_toml
+
+    class _Method(TypedDict):
+        pred: str | dict[str, str]
+        suffix: NotRequired[str]
+
+    class _File(TypedDict):
+        metrics: NotRequired[str | tuple[str, ...]]
+        protocol: NotRequired[str]
+        datasets: dict[str, dict[str, Any]]
+        methods: dict[str, dict[str, Any]]
 
     content = convert(read_toml(path), _File, name=path.name)
     datasets = {

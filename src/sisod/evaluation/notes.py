@@ -86,6 +86,10 @@ def run_notes(run: Mapping[str, Any], request: Request) -> list[str]:
             f"darker on objects than beside them (AUC below {INVERTED_AUC}); expected maps that are "
             "bright on objects"
         )
+    # by the names of the folders, or of the columns of a container
+    roots = (request.pred_root, request.gt_root)
+    titles = [split_root(root)[1] or Path(plain_root(root)).resolve().name for root in roots]
+    is_mask_folder = [normalise(title) in MASK_WORDS for title in titles]
     # grey edges do not count: anti-aliased or lossily compressed masks are no grey masks
     if 0 < _NEARLY_ALL * n_images <= run.get("looks_swapped", 0):
         notes.append(
@@ -93,9 +97,7 @@ def run_notes(run: Mapping[str, Any], request: Request) -> list[str]:
             f"images the ground truth, {gt}, has grey areas and the prediction, {pred}, has none; "
             f"{order}"
         )
-    elif _is_named_like_truths(request.pred_root) and not (
-        _is_named_like_truths(request.gt_root) or is_coco(request.gt_root)
-    ):
+    elif is_mask_folder[0] and not (is_mask_folder[1] or is_coco(request.gt_root)):
         # of two binary maps, nothing else tells which is the prediction
         notes.append(
             f"predictions and ground truths may be swapped: {request.pred_root!r}, given for the "
@@ -110,11 +112,6 @@ def run_notes(run: Mapping[str, Any], request: Request) -> list[str]:
             f"from {protocol.gt_level} on): {masks}"
         )
     return notes
-
-
-def _is_named_like_truths(root: str) -> bool:
-    """Tell from the name of a folder or a column."""
-    return normalise(split_root(root)[1] or Path(plain_root(root)).resolve().name) in MASK_WORDS
 
 
 def grey_masks_note(root: str, protocol: Protocol, n_grey: int, n_masks: int, n_emptied: int) -> str:
