@@ -107,7 +107,7 @@ def evaluate(root: Path, jobs: int, *, first: int | None = None) -> None:
         command += ["--out", out, "--jobs", str(jobs), "--format", "csv"]
         if first is not None:
             names = Path(out, "names.txt")
-            names.write_text("\n".join(f"{index:06d}" for index in range(first)))
+            names.write_text("\n".join(f"{index:06d}" for index in range(first)), encoding="utf-8")
             command += ["--list", str(names)]
         subprocess.run(command, check=True, capture_output=True)  # noqa: S603
 

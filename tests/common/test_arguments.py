@@ -14,7 +14,6 @@ from sisod import analysis
 from sisod.analysis import bootstrap, comparison
 from sisod.common.arguments import (
     check_choice,
-    check_int,
     check_number,
     short_repr,
     unknown_name_message,
@@ -28,22 +27,7 @@ from sisod.scoring.size_invariant import make_separable, weight_map
 
 GT = np.zeros((8, 8), dtype=bool)
 GT[1:4, 1:4] = GT[6, 6] = True
-WRONG: list[Any] = [
-    None,
-    "",
-    "x",
-    [],
-    {},
-    (),
-    b"x",
-    object(),
-    math.nan,
-    math.inf,
-    -math.inf,
-    -1,
-    1e99,
-    1j,
-]
+WRONG: list[Any] = [None, "", "x", [], (), b"x", object(), math.nan, math.inf, -1, 1e99, 1j]
 # field of a protocol -> values that are refused, beside those that are wrong everywhere
 REFUSED: dict[str, list[Any]] = {
     "name": [None, "", " ", 3, [], b"x", math.nan],
@@ -116,7 +100,6 @@ DONE = result()
 MEAN = make_separable(lambda pred, gt: float(np.mean(pred != gt)))
 CALLS: dict[str, tuple[Callable[[Any], object], list[Any], str]] = {
     "protocol": (lambda v: sisod.score(GT, GT, protocol=v), [3, None, [], b"paper", "papr"], "protocol"),
-    "protocol of an evaluator": (lambda v: sisod.Evaluator(protocol=v), [3, None, {}], "protocol"),
     "metrics": (
         lambda v: sisod.score(GT, GT, metrics=v),
         [3, [3], b"mae", [["mae"]], "", "mea", ["mae", None], [], math.nan, {"mae": 1, 2: 3}],
@@ -125,7 +108,6 @@ CALLS: dict[str, tuple[Callable[[Any], object], list[Any], str]] = {
     "partition": (
         lambda v: sisod.score(GT, GT, partition=v), ["boxes", 1, [[0, 0, 1, 1]], GT], "partition",
     ),
-    "name": (lambda v: sisod.Evaluator().update(GT, GT, name=v), [3, b"x", ["a"], math.nan], "name"),
     "merge": (lambda v: sisod.Evaluator().merge(v), [None, 3, sisod.Evaluator], "Evaluator"),
     "names of images": (lambda v: sisod.evaluate("p", "g", names=v), ["im1"], "names"),
     "resamples": (
@@ -143,26 +125,15 @@ CALLS: dict[str, tuple[Callable[[Any], object], list[Any], str]] = {
         [("a",), ("a", "a"), ("a", 2), ("a", "b", "c"), ()],
         "names",
     ),
-    "metrics compared": (
-        lambda v: bootstrap.bootstrap_intervals(DONE, v, resamples=1), [3, ["x"], [1], []], "metric",
-    ),
     "size groups": (
         lambda v: analysis.by_size(DONE, groups=v),
         ["x", [], [1], [1, 0], [0, 0], [math.nan, 1], None, 3, [[0, 1]]],
         "groups",
     ),
-    "size groups of predicted objects": (
-        lambda v: analysis.predicted_by_size(DONE, groups=v), ["x", [1], [1, 0], None, 3], "groups",
-    ),
     "shares": (
         lambda v: analysis.size_edges("quantile", v), [[-1.0], [2.0], [math.nan], [[0.1]]], "shares",
     ),
     "metrics by number": (lambda v: analysis.by_number(DONE, metrics=v), ["x", [1], 3], "metric"),
-    "metrics ranked": (
-        lambda v: analysis.rank_changes({"a": DONE, "b": DONE}, v),
-        ["mae", ["mae", "x"], 3, []],
-        "metric",
-    ),
     "rows": (lambda v: analysis.kendall_tau([1, 2, 3], v), [[1], [1, 2], 1.0, [[1, 2, 3]]], "shapes"),
     "alpha of weights": (
         lambda v: weight_map([[0, 0, 1, 1]], (2, 2), alpha=v), REFUSED["alpha"], "alpha",
@@ -186,24 +157,6 @@ CALLS: dict[str, tuple[Callable[[Any], object], list[Any], str]] = {
         lambda v: MEAN(GT, GT, partition=v), [3, "boxes", sisod.partition(GT[:4])], "partition",
     ),
     "mu": (theory.separable_lipschitz, [-1, math.nan, "1", None, True], "mu"),
-    "frames": (
-        lambda v: theory.separable_lipschitz(1.0, n_frames=v), [-1, math.nan, "1", None], "n_frames",
-    ),
-    "rho": (theory.dice_lipschitz, [0, 1.5, math.nan, "1", None, True], "rho"),
-    "rho of a limit": (theory.f_limit, [-1, 1.5, math.nan, "1", None], "rho"),
-    "beta2": (lambda v: theory.f_limit(0.5, beta2=v), [0, -1, math.nan, math.inf, "1", None], "beta2"),
-    "delta": (
-        lambda v: theory.generalization_bound(
-            n_samples=9, n_pixels=1, lipschitz=1, rademacher=1, delta=v
-        ),
-        [0, 1.5, math.nan, "0.1", None],
-        "delta",
-    ),
-    "rademacher": (
-        lambda v: theory.generalization_bound(n_samples=9, n_pixels=1, lipschitz=1, rademacher=v),
-        [0, 10, math.nan, "1", None],
-        "rademacher",
-    ),
     "samples": (
         lambda v: theory.generalization_bound(n_samples=v, n_pixels=1, lipschitz=1, rademacher=1),
         [0, math.nan, math.inf, "9", None],
@@ -225,14 +178,6 @@ def test_an_argument_is_refused_in_a_sentence(name: str) -> None:
         assert "sisod" in str(last.path), f"{value!r} is refused by {last.path}, not by us"
 
 
-def test_an_evaluator_is_not_merged_with_itself() -> None:
-    evaluator = sisod.Evaluator(metrics=["mae"])
-    evaluator.update(GT, GT)
-    with pytest.raises(ValueError, match="another Evaluator"):
-        evaluator.merge(evaluator)
-    assert len(evaluator) == 1
-
-
 def test_metrics_come_as_text_list_or_array_alike() -> None:
     keys = ("mae", "si_mae")
     for metrics in ("mae,si_mae", list(keys), keys, np.array(keys), dict.fromkeys(keys), iter(keys)):
@@ -251,13 +196,10 @@ def test_values_are_shown_in_one_short_line() -> None:
     nested: list[Any] = []
     for _ in range(100_000):
         nested = [nested]
-    assert short_repr("two\nlines") == r"'two\nlines'"
-    assert short_repr(np.zeros((3, 3))).count("\n") == 0
-    for value in ("x" * 10**6, 10**6000, list(range(10**4)), nested):
+    for value in ("two\nlines", np.zeros((3, 3)), "x" * 10**6, 10**6000, list(range(10**4)), nested):
         assert len(short_repr(value)) <= 80
+        assert "\n" not in short_repr(value)
     assert len(unknown_name_message("metric", "x" * 10**6, ["mae"])) < 200
-    with pytest.raises(UsageError, match="at least 0, got a int that is too long to show"):
-        check_int("seed", -(10**6000), least=0)
     with pytest.raises(UsageError, match="must be 1, got True"):
         check_choice("x", True, (1,))
     with pytest.raises(UsageError, match="a number above 0 and at most 1, got 2"):

@@ -6,9 +6,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
-from helpers.command_line import run
+from helpers.command_line import error_message, run
 from helpers.platforms import posix_signals
 from helpers.writing_commands import COMMANDS, find, prepare, write_world
 
@@ -42,37 +43,23 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run([shutil.which("umount") or "umount", str(place)], check=True)  # noqa: S603
 
 
-def on(disk: Path, name: str) -> list[str]:
-    """The command line, with its output on the small disk."""
-    first = COMMANDS[name].out.split("/")[0]
-    command, *words = COMMANDS[name].words
-    return [command, *(str(disk / word) if word == first else word for word in words)]
-
-
 @pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("room", [0, 8, 32])
+@pytest.mark.parametrize("room", [0, 8])
 @pytest.mark.slow
 def test_full_disk(
     name: str, room: int, disk: Path, world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With no, some and half of the disk left; small files may fit into that."""
+    """With nothing and 8 kilobytes left; small files may fit into that."""
     monkeypatch.chdir(world)
     prepare(name, lambda path, value: monkeypatch.setattr(*find(path), value))
-    taken = disk / "taken"
-    with taken.open("wb", buffering=0) as file:
-        try:
-            file.write(bytes((64 - room) * 1024))
-            while not room and file.write(bytes(4096)):
-                pass
-        except OSError:
-            pass
-    failed = run(*on(disk, name))
+    (disk / "taken").write_bytes(bytes((64 - room) * 1024))
+    first = COMMANDS[name].out.split("/")[0]
+    command, *words = COMMANDS[name].words
+    failed = run(command, *(disk / word if word == first else word for word in words))
     if room and failed.exit_code == 0:
         return
-    assert failed.exit_code == 1, (failed.output, failed.exception)
-    assert failed.stderr.startswith("error: cannot write "), failed.stderr
+    assert error_message(failed).startswith("cannot write ")
     assert "No space left on device" in failed.stderr
-    assert failed.stderr.count("\n") == 1
     whole = [path for path in disk.rglob("*") if path.is_file() and path.suffix in (".svg", ".html")]
     assert all(path.read_bytes().rstrip().endswith((b"</svg>", b"</html>")) for path in whole)
 
@@ -90,39 +77,37 @@ def test_saving_a_result_on_a_full_disk(disk: Path, world: Path) -> None:
 
 
 STDOUT = {
-    "evaluate": ["evaluate", "A=maps", "mask", "--out", "{out}", "--jobs", "1", "--metrics", "mae"],
     "evaluate csv": ["evaluate", "maps", "mask", "--out", "{out}", "--jobs", "1", "--format", "csv"],
     "stats": ["stats", "mask"],
-    "frames": ["frames", "mask", "--out", "{out}"],
     "datasets": ["datasets", "."],
     "plot": ["plot", "results", "--figure", "pr", "--out", "{out}/pr.svg"],
 }
+
+
+def said(name: str, out: Path, stdout: IO[bytes] | int, cwd: Path) -> tuple[int, str]:
+    """Run a command with this standard output; return its exit code and standard error."""
+    words = [word.replace("{out}", str(out)) for word in STDOUT[name]]
+    ended = subprocess.run(  # noqa: S603
+        [*MAIN, *words], stdout=stdout, stderr=subprocess.PIPE, text=True, cwd=cwd, check=False
+    )
+    return ended.returncode, ended.stderr
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize("name", STDOUT)
 @pytest.mark.slow
 def test_output_that_takes_no_more(name: str, world: Path, tmp_path: Path) -> None:
-    words = [word.replace("{out}", str(tmp_path / "out")) for word in STDOUT[name]]
-    with Path("/dev/full").open("w") as full:
-        ended = subprocess.run(  # noqa: S603
-            [*MAIN, *words], stdout=full, stderr=subprocess.PIPE, text=True, cwd=world, check=False
-        )
     text = "error: cannot write to standard output: No space left on device\n"
-    assert (ended.returncode, ended.stderr) == (1, text)
+    with Path("/dev/full").open("wb") as full:
+        assert said(name, tmp_path / "out", full, world) == (1, text)
 
 
 @posix_signals
-@pytest.mark.parametrize("name", ["stats", "evaluate csv"])
-def test_output_that_nobody_reads(name: str, world: Path, tmp_path: Path) -> None:
-    words = [word.replace("{out}", str(tmp_path / "out")) for word in STDOUT[name]]
+def test_output_that_nobody_reads(world: Path, tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        ended = subprocess.run(  # noqa: S603
-            [*MAIN, *words], stdout=writing, stderr=subprocess.PIPE, text=True, cwd=world, check=False
-        )
+        text = "error: cannot write to standard output: Broken pipe\n"
+        assert said("evaluate csv", tmp_path / "out", writing, world) == (1, text)
     finally:
         os.close(writing)
-    text = "error: cannot write to standard output: Broken pipe\n"
-    assert (ended.returncode, ended.stderr) == (1, text)

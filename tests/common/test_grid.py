@@ -77,27 +77,7 @@ def test_names_cannot_control_the_terminal() -> None:
     grid = Grid(("name\x1b]0;x\x07", "n"), (("m\x1b[31m\x9b1m", "1"),), n_text=1)
     assert grid.markdown().replace("\n", "").isprintable()
     assert "m\\\\x1b\\[31m" in grid.markdown()
-
-
-def test_bold_cells_and_sections() -> None:
-    grid = Grid(("m", "x"), (("a", "1"), ("b_", "2")), 1, frozenset({(1, 1)}), frozenset({1}))
-    assert grid.markdown().splitlines()[2:] == ["| a | 1 |", "| b\\_ | **2** |"]
-    assert grid.latex().splitlines()[4:7] == [r"a & 1 \\", r"\midrule", r"b\_ & \textbf{2} \\"]
-    assert grid.html().endswith("<tr><td>b_</td><td><b>2</b></td></tr></tbody></table>")
-
-
-@pytest.mark.parametrize(
-    ("cells", "better", "rows"),
-    [
-        (["0.1", "0.3", "0.3", "-"], "up", {1, 2}),  # a tie
-        (["0.1", "0.3", "-0.2", "-"], "down", {2}),
-        (["-0.3", "0.1", "0.2"], "zero", {1}),
-        (["0.1", "-"], "up", set()),  # nothing to compare with
-        ([], "down", set()),
-    ],
-)
-def test_best_rows(cells: list[str], better: Better, rows: set[int]) -> None:
-    assert best_rows(cells, better) == rows
+    assert r"m\textbackslash{}x1b[31m" in grid.latex()
 
 
 def test_undefined_intervals_and_shares() -> None:
@@ -106,12 +86,17 @@ def test_undefined_intervals_and_shares() -> None:
     assert (percent(0.125), percent(math.nan)) == ("12.5 %", "-")
 
 
-def test_underlined_cells() -> None:
-    cells = frozenset({(0, 1)})
-    grid = Grid(("m", "x"), (("a", "1"), ("b", "2")), 1, bold=frozenset({(1, 1)}), underlined=cells)
-    assert grid.markdown().splitlines()[2:] == ["| a | <ins>1</ins> |", "| b | **2** |"]
-    assert grid.latex().splitlines()[4:6] == [r"a & \underline{1} \\", r"b & \textbf{2} \\"]
+def test_bold_and_underlined_cells_and_sections() -> None:
+    bold, underlined = frozenset({(1, 1)}), frozenset({(0, 1)})
+    grid = Grid(("m", "x"), (("a", "1"), ("b_", "2")), 1, bold, frozenset({1}), underlined)
+    assert grid.markdown().splitlines()[2:] == ["| a | <ins>1</ins> |", "| b\\_ | **2** |"]
+    assert grid.latex().splitlines()[4:7] == [
+        r"a & \underline{1} \\",
+        r"\midrule",
+        r"b\_ & \textbf{2} \\",
+    ]
     assert "<td>a</td><td><u>1</u></td>" in grid.html()
+    assert grid.html().endswith("<tr><td>b_</td><td><b>2</b></td></tr></tbody></table>")
     file = io.StringIO()
     (table,) = grid.terminal(80)
     Console(file=file, width=80, force_terminal=True).print(table)
@@ -144,6 +129,10 @@ def test_groups_of_columns_are_named_in_every_format() -> None:
         (["0.3", "0.2", "0.2"], "up", [{0}, {1, 2}]),
         (["0.3", "0.2"], "up", [{0}, set()]),  # of two, the second is the worst
         (["0.3"], "up", [set(), set()]),
+        (["0.1", "-"], "up", [set(), set()]),  # nothing to compare with
+        (["-0.3", "0.1", "0.2"], "zero", [{1}, {2}]),
+        (["0.1", "0.3", "-0.2", "-"], "down", [{2}, {0}]),
+        ([], "down", [set(), set()]),
         (["0.1", "0.2", "0.3"], "none", [set(), set()]),
     ],
 )
@@ -157,9 +146,3 @@ def test_fits_is_the_width_at_which_a_table_is_not_split() -> None:
     for width in range(10, 60):
         whole = len(GRID.terminal(width)) == 1
         assert GRID.fits(width) == whole, width
-
-
-def test_control_characters_do_not_reach_latex() -> None:
-    grid = Grid(("m",), (("a\x00\x1b[1mb",),), n_text=1)
-    assert grid.latex().isprintable() or "\x00" not in grid.latex()
-    assert r"a\textbackslash{}x00\textbackslash{}x1b[1mb" in grid.latex()

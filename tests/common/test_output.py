@@ -8,7 +8,6 @@ import sys
 import threading
 from pathlib import Path
 
-import numpy as np
 import pytest
 from helpers.folder_contents import names
 from helpers.platforms import forks, links, posix_modes, posix_names, windows
@@ -17,7 +16,6 @@ from sisod.common.exceptions import InputError
 from sisod.common.output import (
     lock,
     output_path,
-    png_bytes,
     remove_temporary,
     resolve_link,
     write_atomically,
@@ -33,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("inside_tmp_path")
 
 
 @posix_modes
-@pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
+@pytest.mark.parametrize("umask", [0o022, 0o077])
 def test_files_have_the_mode_that_the_umask_says(umask: int) -> None:
     before = os.umask(umask)
     try:
@@ -48,11 +46,6 @@ def test_files_have_the_mode_that_the_umask_says(umask: int) -> None:
     for path in ("a", "folder/b", "sub/c", "d"):
         assert Path(path).stat().st_mode & 0o777 == 0o666 & ~umask
     assert Path("folder").stat().st_mode & 0o777 == 0o777 & ~umask
-
-
-def test_names_may_be_as_long_as_the_disk_takes() -> None:
-    write_atomically(Path("x" * 255), b"1")
-    assert names() == ["x" * 255]
 
 
 def test_files_of_a_folder_are_written_all_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,28 +93,20 @@ def test_only_temporary_files_of_ours_are_removed() -> None:
     assert (names("out"), names("out/sub")) == ([".sisod-notes.tmp", "a", "sub"], [".hidden.tmp"])
 
 
-def test_a_picture_that_cannot_be_encoded_is_not_written_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cv2.imencode", lambda *_: (False, np.zeros(0, np.uint8)))
-    with pytest.raises(InputError, match=r"a picture of shape \(2, 3\) cannot be written as PNG"):
-        png_bytes(np.zeros((2, 3), np.uint8))
-
-
 # where it is written
 
 
+INSIDE = ["a", "a/b", "..a", "a..", "a/..b", "C:a", "a\\b", "Ä/é"]
+OUTSIDE = ["", ".", "..", "../a", "a/..", "a/../../b", "/a", "//a", "a//b", "a/", "./a", "a/./b", "a\0b"]
+
+
 @posix_names
-@pytest.mark.parametrize("name", ["a", "a/b", "..a", "a..", "a/..b", "C:a", "a\\b", "Ä/é"])
-def test_names_that_stay_inside(name: str) -> None:
-    assert output_path(Path("out"), name, ".png") == Path("out") / f"{name}.png"
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["", ".", "..", "../a", "a/..", "a/../../b", "/a", "//a", "a//b", "a/", "./a", "a/./b", "a\0b"],
-)
-def test_names_that_lead_elsewhere(name: str) -> None:
-    with pytest.raises(InputError, match="does not lead to a place inside the output folder; rename"):
-        output_path(Path("out"), name)
+def test_names_that_stay_inside_and_names_that_lead_elsewhere() -> None:
+    for name in INSIDE:
+        assert output_path(Path("out"), name, ".png") == Path("out") / f"{name}.png"
+    for name in OUTSIDE:
+        with pytest.raises(InputError, match="does not lead to a place inside the output folder"):
+            output_path(Path("out"), name)
 
 
 @links
@@ -208,19 +193,6 @@ def test_the_lock_of_a_killed_process_is_gone_though_its_child_lives() -> None:
         process.communicate()
 
 
-@forks
-def test_a_child_does_not_end_the_lock_of_its_parent() -> None:
-    process = holder(
-        "import os\n    if os.fork() == 0:\n        sys.exit()\n    os.wait()\n"
-        "    print('child ended', flush=True)\n    sys.stdin.read()"
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "child ended\n"
-    with pytest.raises(InputError, match=BUSY), lock(Path("out")):
-        pytest.fail("two write")
-    process.communicate("")
-
-
 def test_many_writers_are_never_two_at_a_time() -> None:
     """Lock files are removed while others are about to lock them."""
     inside: list[int] = []
@@ -242,10 +214,9 @@ def test_many_writers_are_never_two_at_a_time() -> None:
 
 
 @pytest.mark.skipif(windows, reason="Windows locks in another way")
-@pytest.mark.parametrize("reason", [errno.ENOLCK, errno.ENOTSUP, errno.EIO])
-def test_a_disk_without_locks_is_written_to(reason: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_without_locks_is_written_to(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
-        raise OSError(reason, os.strerror(reason))
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr("fcntl.flock", refuse)
     with lock(Path("out")), lock(Path("out")):

@@ -1,7 +1,6 @@
 """Output never stops a command: closed or missing streams, terminals that lack characters."""
 
 import io
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -40,18 +39,16 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 EVALUATE = ("evaluate", "größe=A", "大=B", "data/mask", "--dataset", "made", "--metrics", "paper")
 
 
-def in_shell(
-    redirections: str, *args: str, cwd: Path, **env: str
-) -> "subprocess.CompletedProcess[bytes]":
+def in_shell(redirections: str, *args: str, cwd: Path) -> "subprocess.CompletedProcess[bytes]":
     command = ["/bin/sh", "-c", f'exec "$@" {redirections}', "sh", sys.executable, "-m", "sisod", *args]
     return subprocess.run(  # noqa: S603
-        command, cwd=cwd, env=os.environ | env, capture_output=True, check=False, timeout=120
+        command, cwd=cwd, capture_output=True, check=False, timeout=120
     )
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/bin/sh").exists(), reason="needs a shell to close streams")
-@pytest.mark.parametrize("redirections", ["2>&-", ">&-", "<&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("redirections", ["2>&-", ">&-", "<&- >&- 2>&-"])
 def test_closed_streams_do_not_stop_an_evaluation(redirections: str, work: Path, tmp_path: Path) -> None:
     options = ("--metrics", "mae", "--out", str(tmp_path / "out"), "--jobs", "2")
     done = in_shell(redirections, *EVALUATE[:-2], *options, cwd=work)
@@ -60,35 +57,6 @@ def test_closed_streams_do_not_stop_an_evaluation(redirections: str, work: Path,
     assert bool(done.stdout) == (">&-" not in redirections.replace("2>&-", "").split())
     for path in tmp_path.rglob("*"):  # nothing that was meant for the terminal went into a file
         assert path.is_dir() or b"\x1b" not in path.read_bytes()[:1]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/bin/sh").exists(), reason="needs a shell to close streams")
-def test_an_error_keeps_its_code_without_a_stream_to_say_it_on(work: Path) -> None:
-    assert in_shell("2>&-", "stats", "nowhere", cwd=work).returncode == 1
-    assert in_shell(">&- 2>&-", "evaluate", "A", cwd=work).returncode == 2
-    assert in_shell(">&-", "--help", cwd=work).returncode == 0
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/bin/sh").exists(), reason="needs a shell")
-@pytest.mark.parametrize(
-    "env",
-    [
-        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
-        {"PYTHONIOENCODING": "latin-1"},
-        {"PYTHONIOENCODING": "ascii:strict"},
-    ],
-    ids=["C", "latin-1", "ascii"],
-)
-def test_a_locale_that_lacks_characters_stops_nothing(env: dict[str, str], work: Path) -> None:
-    args = ["compare", "results/made/A", "results/made/B", "--resamples", "20"]
-    done = in_shell("", *args, cwd=work, **env)
-    assert done.returncode == 0, done.stderr
-    assert b"SI-MAE v" in done.stdout
-    for named in ("A±=results/made/A", "results/größe/A"):
-        there = in_shell("", "compare", named, *args[2:], cwd=work, **env)
-        assert there.returncode == 0 or b"set the environment variable PYTHONUTF8=1" in there.stderr
 
 
 class Terminal(io.TextIOWrapper):
@@ -106,23 +74,18 @@ class Terminal(io.TextIOWrapper):
 
 COMMANDS = {
     "evaluate": [*EVALUATE, "--out", "OUT", "--jobs", "1"],
-    "evaluate as md": [*EVALUATE, "--out", "OUT", "--jobs", "1", "--format", "md"],
     "compare": ["compare", "results/größe/A", "results/größe/B±", "--resamples", "20"],
-    "compare as latex": [
-        "compare", "results/größe/A", "results/größe/B±", "--resamples", "20", "--format", "latex",
-    ],
     "stats": ["stats", "data/mask"],
     "frames": ["frames", "data/mask", "--out", "OUT"],
     "datasets": ["datasets", "."],
     "demo": ["demo", "--quick", "--out", "OUT"],
-    "help": ["--help"],
-    "help of a command": ["evaluate", "--help"],
+    "help": ["evaluate", "--help"],
     "an error": ["stats", "größe"],
     "bad usage": ["compare", "--size"],
-}  # fmt: skip
+}
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.slow
 def test_every_command_prints_in_every_encoding(
