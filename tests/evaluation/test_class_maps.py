@@ -7,11 +7,11 @@ import cv2
 import numpy as np
 import pytest
 from helpers.coco_files import annotation, image, plain_runs, write_coco
-from helpers.command_line import error_message, refusal, run
+from helpers.command_line import error_message, run
 from helpers.image_files import png
 
 import sisod
-from sisod.common.exceptions import InputError, UsageError
+from sisod.common.exceptions import InputError
 
 METRICS = "mae,si_mae,iou_binary"
 PALETTE = bytes(range(90))  # thirty colours, none of them grey but by chance
@@ -99,54 +99,38 @@ def test_a_benchmark_file_names_classes() -> None:
     assert found["Birds", "net"].summary == expected.summary
 
 
+REFUSED = {
+    "1,,2": "classes must be different names or numbers",
+    "1,1": "got '1,1'",
+    "bird": "class 'bird' is not a number from 0 to 65535; class maps hold numbers, and names",
+    "-1": "class '-1' is not a number",
+    "../x": "class '../x' is not a number",
+    "": "got ''",  # an unset variable of a shell must not score all classes
+}
+
+
 @pytest.mark.usefixtures("folders")
 def test_classes_that_are_refused() -> None:
-    for classes, text in {
-        "1,,2": "classes must be different names or numbers",
-        "1,1": "got '1,1'",
-        "bird": "class 'bird' is not a number from 0 to 65535; class maps hold numbers, and names",
-        "-1": "class '-1' is not a number",
-        "../x": "class '../x' is not a number",
-    }.items():
+    for classes, text in REFUSED.items():
         ended = run("evaluate", "net", "gt", f"--classes={classes}", "--out", "out")
         assert text in error_message(ended, exit_codes=(1, 2))
-    with pytest.raises(InputError, match=r"unknown class 'brid'; did you mean 'bird'\?"):
-        sisod.evaluate("net", "coco.json", category="brid")
-    with pytest.raises(UsageError, match="labels and a class, '3', exclude each other"):
-        sisod.evaluate("net", "gt", category=3, labels=True)
+    content = json.loads(Path("coco.json").read_text())
+    content["categories"][1]["name"] = "bird"
+    Path("twice.json").write_text(json.dumps(content))
+    Path("none.json").write_text(json.dumps(content | {"categories": []}))
+    for gt, category, labels, text in (
+        ("coco.json", "brid", False, r"unknown class 'brid'; did you mean 'bird'\?"),
+        ("coco.json", "", False, "class '' is not a number"),
+        ("twice.json", "bird", False, "categories 2, 3 are called 'bird'; choose one by its id"),
+        ("none.json", 3, False, "unknown class '3'; available: "),
+        ("gt", 3, True, "labels and a class, '3', exclude each other"),
+    ):
+        with pytest.raises(InputError, match=text):
+            sisod.evaluate("net", gt, category=category, labels=labels)
     np.save("net/a", np.full((24, 32), 0.5))
     Path("net/a.png").unlink()
     with pytest.raises(InputError, match=r"float64 .*; expected numbers of classes, which are integers"):
         sisod.evaluate("net", "gt", category=3, jobs=1)
-
-
-@pytest.mark.usefixtures("folders")
-def test_an_empty_class_is_refused() -> None:
-    """An unset variable of a shell must not score all classes."""
-    text = "classes must be different names or numbers, like 1,2, got ''"
-    ended = run("evaluate", "net", "coco.json", "--class", "", "--out", "out")
-    assert error_message(ended, exit_codes=(1, 2)) == text
-    text = (
-        "class '' is not a number from 0 to 65535; class maps hold numbers, and names are for COCO files"
-    )
-    for arguments in (("stats", "coco.json"), ("frames", "gt", "--out", "out")):
-        ended = run(*arguments, "--class", "")
-        assert error_message(ended, exit_codes=(1, 2)) == text
-    for gt in ("coco.json", "gt"):
-        with pytest.raises(UsageError, match=text):
-            sisod.evaluate("net", gt, category="", jobs=1)
-
-
-@pytest.mark.usefixtures("folders")
-def test_categories_that_cannot_be_chosen() -> None:
-    content = json.loads(Path("coco.json").read_text())
-    content["categories"][1]["name"] = "bird"
-    Path("twice.json").write_text(json.dumps(content))
-    with pytest.raises(InputError, match="categories 2, 3 are called 'bird'; choose one by its id"):
-        sisod.evaluate("net", "twice.json", category="bird")
-    Path("none.json").write_text(json.dumps(content | {"categories": []}))
-    with pytest.raises(InputError, match="unknown class '3'; available: "):
-        sisod.evaluate("net", "none.json", category=3)
 
 
 @pytest.mark.usefixtures("folders")
@@ -165,23 +149,17 @@ def test_a_class_that_nothing_has_is_named() -> None:
 def test_saliency_maps_are_not_read_as_class_maps() -> None:
     """Maps of one class are read from the folder of that class; elsewhere their levels are refused."""
     levels = np.arange(768).reshape(24, 32)
-    text = (
-        "'net/a.png' has 129 different values, as saliency maps have; expected a class map, of at most "
-        "128 classes; maps of the class '3' belong in a folder '3' among the predictions"
-    )
-    cv2.imwrite("net/a.png", (levels % 129).astype(np.uint8))
-    assert refusal("evaluate", "net", "gt", "--class", "3", "--out", "out", "--jobs", "1") == text
-    with pytest.raises(InputError, match="belong in a folder 'bird' among the predictions"):
-        sisod.evaluate("net", "coco.json", category="bird", jobs=1)
-    cv2.imwrite("net/a.png", (levels % 129 + 60000).astype(np.uint16))
-    assert refusal("evaluate", "net", "gt", "--class", "3", "--out", "out2", "--jobs", "1") == text
+    text = r"'net/a.png' has 129 different values, .* belong in a folder '3' among the predictions"
+    for picture in ((levels % 129).astype(np.uint8), (levels % 129 + 60000).astype(np.uint16)):
+        cv2.imwrite("net/a.png", picture)
+        with pytest.raises(InputError, match=text):
+            sisod.evaluate("net", "gt", category=3, jobs=1)
+    cv2.imwrite("net/a.png", (levels % 128).astype(np.uint8))  # as many classes as there may be
+    assert sisod.evaluate("net", "gt", category=3, jobs=1, metrics="mae").summary["mae"] > 0
     Path("net/a.png").unlink()
     np.save("net/a.npy", levels)
     with pytest.raises(InputError, match=r"'net/a.npy' has 768 different values"):
         sisod.evaluate("net", "gt", category=3, jobs=1)
-    Path("net/a.npy").unlink()
-    cv2.imwrite("net/a.png", (levels % 128).astype(np.uint8))  # as many classes as there may be
-    assert sisod.evaluate("net", "gt", category=3, jobs=1, metrics="mae").summary["mae"] > 0
     cv2.imwrite("probabilities/3/a.png", (levels % 256).astype(np.uint8))
     sisod.evaluate("probabilities", "gt", category=3, jobs=1, metrics="mae")
 
@@ -190,8 +168,5 @@ def test_saliency_maps_are_not_read_as_class_maps() -> None:
 def test_masks_are_not_read_as_class_maps_without_a_warning() -> None:
     ended = run("evaluate", "pred3", "gt", "--class", "3", "--out", "out", "--metrics", "mae")
     assert ended.exit_code == 0
-    assert ended.stderr == (
-        "warning: no prediction in 'pred3' has an object of the class '3'; they were read as class "
-        "maps, since there is no folder '3' of maps in it; if they are saliency maps of this class, "
-        "move them there\n"
-    )
+    assert ended.stderr.startswith("warning: no prediction in 'pred3' has an object of the class '3'")
+    assert ended.stderr.count("\n") == 1

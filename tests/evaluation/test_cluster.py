@@ -1,16 +1,10 @@
 """Evaluating URLs instead of folders, and on a real Dask scheduler with worker processes."""
 
-import contextlib
-import functools
-import http.server
 import os
 import shutil
-import signal
 import socket
-import socketserver
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,9 +12,9 @@ from typing import Any
 
 import cv2
 import pytest
-from helpers.command_line import run
-from helpers.container_files import in_shards, write_parquet, write_tar
-from helpers.dask_clusters import local_cluster
+from helpers.command_line import error_message, run
+from helpers.container_files import write_parquet, write_tar
+from helpers.dask_clusters import killing_a_worker, local_cluster
 from helpers.folder_contents import content as files_of
 from helpers.memory_urls import in_memory
 from helpers.platforms import posix_signals
@@ -64,27 +58,8 @@ def test_memory_url(folder: Path, local: sisod.Evaluation) -> None:
     assert_same_result(result, local)
     with pytest.raises(InputError, match="'memory://nothing' does not exist or is not a folder"):
         sisod.evaluate("memory://nothing", "memory://nothing")
-
-
-@contextlib.contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """A web server on this machine."""
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
-        daemon_threads = True
-
-    with Server(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with pytest.raises(InputError, match=r"^'memory://nothing/a.png' cannot be read: it does not"):
+        read_bytes("memory://nothing", "a.png")
 
 
 @pytest.fixture(scope="module")
@@ -94,50 +69,18 @@ def cluster() -> Iterator[Any]:
         yield started
 
 
-@pytest.mark.slow
-def test_cluster_and_web_server(folder: Path, local: sisod.Evaluation, cluster: Any) -> None:
-    pytest.importorskip("aiohttp", reason="fsspec reads http with aiohttp, which is not installed")
-    with served(folder) as url:
-        result = sisod.evaluate(f"{url}/pred", f"{url}/gt", cluster=cluster.scheduler_address)
-    assert_same_result(result, local)
-
-
 @posix_signals
 @pytest.mark.slow
-@pytest.mark.parametrize(("pred", "gt"), [("pred", "gt"), ("pred.tar", "gt.parquet"), ("preds", "gts")])
+@pytest.mark.parametrize(("pred", "gt"), [("pred", "gt"), ("pred.tar", "gt.parquet")])
 def test_a_worker_that_dies(
     folder: Path, local: sisod.Evaluation, cluster: Any, tmp_path: Path, pred: str, gt: str
 ) -> None:
     write_tar(folder / "pred.tar", files_of(folder / "pred"))
     write_parquet(folder / "gt.parquet", files_of(folder / "gt"))
-    if pred == "preds":
-        in_shards(write_parquet, folder / "preds", files_of(folder / "pred"), ".parquet")
-        in_shards(write_tar, folder / "gts", files_of(folder / "gt"), ".tar")
-    victim = next(iter(cluster.workers.values())).pid
-    work = tmp_path / ".out.sisod-partial"
-
-    def kill_after_the_first_batch() -> None:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not list(work.glob(".parts/*.rows")):
-            time.sleep(0.002)
-        os.kill(victim, signal.SIGKILL)
-
-    killer = threading.Thread(target=kill_after_the_first_batch)
-    killer.start()
     address = cluster.scheduler_address
-    result = sisod.evaluate(folder / pred, folder / gt, out=tmp_path / "out", cluster=address)
-    killer.join()
+    with killing_a_worker(cluster, tmp_path / "out"):
+        result = sisod.evaluate(folder / pred, folder / gt, out=tmp_path / "out", cluster=address)
     assert_same_result(result, local)
-    assert not work.exists()
-
-
-def test_bad_file_on_the_cluster(folder: Path, cluster: Any, tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "x.png").write_bytes((folder / "gt" / "000.png").read_bytes())
-    (tmp_path / "a" / "x.png").write_text("not an image")
-    with pytest.raises(InputError, match=r"a/x.png' is not an image that can be read"):
-        sisod.evaluate(tmp_path / "a", tmp_path / "b", cluster=cluster.scheduler_address)
 
 
 @pytest.mark.slow
@@ -195,14 +138,11 @@ def refusal(folder: Path, address: str, **options: Any) -> str:
     return str(info.value)
 
 
-def test_addresses_that_are_none(folder: Path, tmp_path: Path) -> None:
-    assert refusal(folder, " ", out=tmp_path / "out") == (
-        "--cluster is empty; expected the address of a scheduler, tcp://HOST:PORT"
-    )
-    for address in ("nonsense", "http://localhost:8000"):
-        assert refusal(folder, address, out=tmp_path / "out").startswith(
-            f"--cluster {address!r} is not the address of a Dask scheduler, tcp://HOST:PORT: "
-        )
+@pytest.mark.parametrize("address", [" ", "nonsense", "http://localhost:8000"])
+def test_addresses_that_are_none(address: str, folder: Path, tmp_path: Path) -> None:
+    said = refusal(folder, address, out=tmp_path / "out")
+    assert said.startswith("--cluster ")
+    assert address in said
     assert list(tmp_path.iterdir()) == []  # nothing was begun that would have to be resumed
 
 
@@ -215,8 +155,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("impatient")
 def test_nobody_or_somebody_else_at_the_address(folder: Path, cluster: Any) -> None:
     worker = next(iter(cluster.workers.values())).worker_address
-    with socket.create_server(("127.0.0.1", 0)) as silent, served(folder) as url:
-        ports = (9, silent.getsockname()[1], url.rpartition(":")[2])
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        ports = (9, silent.getsockname()[1])
         for address in (worker, *(f"tcp://127.0.0.1:{port}" for port in ports)):
             began = time.monotonic()
             assert refusal(folder, address).startswith(
@@ -292,34 +232,23 @@ def test_workers_that_are_lost(folder: Path, tmp_path: Path, monkeypatch: pytest
         )
 
 
-# URLs that cannot be read
-
-
 @pytest.mark.parametrize(
     ("url", "text"),
     [
-        ("foo://maps", "'foo://maps' cannot be read: Protocol not known: foo"),
-        ("zip://x::no.zip", "'zip://x::no.zip' cannot be read: [Errno 2] No such file or directory: "),
-        ("zip://x::pred/000.png", "'zip://x::pred/000.png' cannot be read: File is not a zip file"),
-        ("ftp://127.0.0.1:9/x", "'ftp://127.0.0.1:9/x' cannot be read: "),
-        ("http://127.0.0.1:9/x", "'http://127.0.0.1:9/x' cannot be read: Cannot connect to host "),
+        ("foo://maps", "Protocol not known: foo"),
+        ("zip://x::no.zip", "[Errno 2] No such file or directory: "),
+        ("zip://x::pred/000.png", "File is not a zip file"),
+        ("ftp://127.0.0.1:9/x", ""),
+        ("http://127.0.0.1:9/x", "Cannot connect to host "),
     ],
 )
-def test_urls(url: str, text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_urls_that_cannot_be_read(
+    url: str, text: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if url.startswith("http"):
         pytest.importorskip("aiohttp", reason="fsspec reads http with aiohttp, which is not installed")
     monkeypatch.chdir(folder)
     for pred, gt in ((url, "gt"), ("pred", url)):
         result = run("evaluate", f"A={pred}", gt, "--dataset", "D", "--out", "out")
-        assert isinstance(result.exception, SystemExit), repr(result.exception)
-        assert result.exit_code == 1
-        assert result.stderr.startswith(f"error: {text}")
-        assert result.stderr.count("\n") == 1
+        assert error_message(result).startswith(f"'{url}' cannot be read: {text}")
     assert not (folder / "out").exists()
-
-
-def test_a_url_whose_file_is_gone() -> None:
-    with pytest.raises(
-        InputError, match=r"^'memory://sisod-none/a.png' cannot be read: it does not exist$"
-    ):
-        read_bytes("memory://sisod-none", "a.png")

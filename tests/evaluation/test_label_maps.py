@@ -2,7 +2,6 @@
 
 import json
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,11 @@ import pytest
 from helpers.coco_files import annotation, image, label_scenes, plain_runs, write_coco, write_scenes
 from helpers.command_line import refusal, run
 from helpers.dask_clusters import local_cluster
-from helpers.evaluate_runs import kill_in_the_middle
-from helpers.platforms import posix_signals
 
 import sisod
 from sisod.common.exceptions import InputError, UsageError
 from sisod.evaluation import shards
+from sisod.evaluation.results import PixelFiles
 
 pytestmark = pytest.mark.needs("pycocotools")
 
@@ -69,20 +67,11 @@ def test_every_format_has_the_same_numbers(gt: str, scenes: Path, expected: siso
     check_same(score(scenes, gt), expected)
 
 
-def test_processes_have_the_same_numbers(scenes: Path, expected: sisod.Evaluation) -> None:
-    check_same(score(scenes, "compressed.json", jobs=2), expected)
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    with local_cluster(1, threads=2) as started:
-        yield started
-
-
 @pytest.mark.slow
-def test_a_cluster_has_the_same_numbers(scenes: Path, expected: sisod.Evaluation, cluster: Any) -> None:
-    for gt in ("compressed.json", "npz"):
-        check_same(score(scenes, gt, cluster=cluster.scheduler_address), expected)
+def test_a_cluster_has_the_same_numbers(scenes: Path, expected: sisod.Evaluation) -> None:
+    with local_cluster(1, threads=2) as cluster:
+        for gt in ("compressed.json", "npz"):
+            check_same(score(scenes, gt, cluster=cluster.scheduler_address), expected)
 
 
 def test_shards_have_the_same_numbers(
@@ -101,20 +90,6 @@ def test_shards_have_the_same_numbers(
     assert one.run["inputs"]["class_maps"] is True
 
 
-@posix_signals
-@pytest.mark.slow
-def test_killed_and_resumed(scenes: Path, expected: sisod.Evaluation, tmp_path: Path) -> None:
-    work = tmp_path / "compressed/.maps.sisod-partial"
-    command = [str(scenes / "maps"), str(scenes / "compressed.json"), "--out", str(tmp_path)]
-    command += ["--metrics", METRICS, "--jobs", "2", "--resume"]
-    kill_in_the_middle(*command)
-    assert len(list(work.glob(".parts/*.rows"))) == 1  # of three
-    assert not (tmp_path / "compressed/maps").exists()
-    assert run("evaluate", *command).exit_code == 0
-    assert not work.exists()
-    check_same(sisod.Evaluation.load(tmp_path / "compressed/maps"), expected)
-
-
 def test_a_bad_annotation_keeps_what_is_finished(scenes: Path, tmp_path: Path) -> None:
     file = tmp_path / "truth.json"
     good = (scenes / "plain.json").read_text(encoding="utf-8")
@@ -122,17 +97,8 @@ def test_a_bad_annotation_keeps_what_is_finished(scenes: Path, tmp_path: Path) -
     bad = next(entry for entry in content["annotations"] if entry["image_id"] == 40)
     bad["segmentation"]["counts"] = [1, 2, 3]
     file.write_text(json.dumps(content), encoding="utf-8")
-    command: list[str | Path | int] = [
-        "evaluate",
-        scenes / "maps",
-        file,
-        "--out",
-        tmp_path,
-        "--metrics",
-        METRICS,
-        "--jobs",
-        1,
-    ]
+    options = ("--out", tmp_path, "--metrics", METRICS, "--jobs", 1)
+    command = ("evaluate", scenes / "maps", file, *options)
     start = f"'{file}': annotation {bad['id']} of the image 'im040.jpg': its run lengths "
     assert refusal(*command).startswith(start)
     assert len(list(tmp_path.glob("truth/.maps.sisod-partial/.parts/*.rows"))) == 1
@@ -157,17 +123,6 @@ def test_stats_and_frames_count_labels(scenes: Path, tmp_path: Path) -> None:
     assert counts[1] == counts[3]
     assert counts[0]["objects"] == sum(len(np.unique(one)) - 1 for one in label_scenes(COUNT).values())
     assert json.loads((tmp_path / "png/run.json").read_text(encoding="utf-8"))["labels"] is True
-
-
-def test_the_pixels_of_a_result(scenes: Path, tmp_path: Path) -> None:
-    from sisod.evaluation.results import PixelFiles
-
-    name, labels = next(iter(label_scenes(1).items()))
-    for gt in ("png", "compressed.json"):
-        result = score(scenes, gt, out=tmp_path / gt, names=[name])
-        mask = PixelFiles(result).mask(name)
-        assert mask is not None
-        np.testing.assert_array_equal(mask, labels > 0)
 
 
 def test_crowds_do_not_count(tmp_path: Path) -> None:
@@ -207,50 +162,28 @@ def test_results_as_predictions(scenes: Path, tmp_path: Path) -> None:
                 pred[labels == label] = 0.75
         np.savez(tmp_path / "maps" / name, pred=pred, mask=labels > 0)
     maps = sisod.evaluate(tmp_path / "maps", scenes / "plain.json", jobs=1, metrics=METRICS)
-    command: list[str | Path] = [
-        "evaluate",
-        tmp_path / "net.json",
-        scenes / "compressed.json",
-        "--out",
-        tmp_path / "out",
-    ]
-    ended = run(*command, "--metrics", METRICS, "--jobs", 2)
-    assert ended.exit_code == 0, ended.stderr
-    result = sisod.Evaluation.load(tmp_path / "out/compressed/net")
+    options: dict[str, Any] = {"jobs": 2, "metrics": METRICS, "out": tmp_path / "out"}
+    result = sisod.evaluate(tmp_path / "net.json", scenes / "compressed.json", **options)
     check_same(result, maps)
-    from sisod.evaluation.results import PixelFiles
-
-    picture = PixelFiles(result).prediction("im000", (24, 32))
-    assert picture is not None
+    assert PixelFiles(result).prediction("im000", (24, 32)) is not None
 
 
-def test_what_official_does_not_take(scenes: Path) -> None:
+def test_labels_that_are_refused(scenes: Path, tmp_path: Path) -> None:
     for gt in ("png", "plain.json"):
-        with pytest.raises(
-            UsageError, match="the protocol 'official' finds the objects of a mask itself"
-        ):
+        with pytest.raises(UsageError, match="the protocol 'official' finds the objects of a mask"):
             score(scenes, gt, protocol="official", metrics=None)
-
-
-def test_labels_that_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "gt").mkdir()
-    (tmp_path / "maps").mkdir()
+    for folder in ("gt", "maps"):
+        (tmp_path / folder).mkdir()
     cv2.imwrite(str(tmp_path / "maps/a.png"), np.full((4, 6), 7, dtype=np.uint8))
-    cases = {
-        "a.npy": (
-            np.full((4, 6), 0.5),
-            "has shape (4, 6), dtype float64 and least value 0.5; expected labels of objects",
-        ),
-        "a.npz": (np.full((4, 6), -2), "least value -2; expected labels of objects"),
-    }
-    for file, (array, text) in cases.items():
-        (np.save if file == "a.npy" else np.savez)(tmp_path / "gt" / file, array)
-        with pytest.raises(InputError) as caught:
+    np.save(tmp_path / "floats.npy", np.full((4, 6), 0.5))
+    np.savez(tmp_path / "negative.npz", np.full((4, 6), -2))
+    cv2.imwrite(str(tmp_path / "lossy.jpg"), np.full((4, 6), 7, dtype=np.uint8))
+    for file, text in {
+        "floats.npy": "dtype float64 and least value 0.5; expected labels of objects",
+        "negative.npz": "least value -2; expected labels of objects",
+        "lossy.jpg": "is a JPEG or lossy WebP file, which changes numbers; save them as PNG",
+    }.items():
+        placed = (tmp_path / file).rename(tmp_path / "gt" / f"a{Path(file).suffix}")
+        with pytest.raises(InputError, match=text):
             sisod.evaluate(tmp_path / "maps", tmp_path / "gt", labels=True, jobs=1)
-        assert text in str(caught.value)
-        (tmp_path / "gt" / file).unlink()
-    cv2.imwrite(str(tmp_path / "gt/a.jpg"), np.full((4, 6), 7, dtype=np.uint8))
-    with pytest.raises(
-        InputError, match="is a JPEG or lossy WebP file, which changes numbers; save them as PNG"
-    ):
-        sisod.evaluate(tmp_path / "maps", tmp_path / "gt", labels=True, jobs=1)
+        placed.unlink()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from helpers.evaluate_runs import FILES, MAIN, evaluate_refusal, finished, shards
 from helpers.folder_contents import content, names
-from helpers.platforms import posix_limits, posix_signals
+from helpers.platforms import posix_signals
 
 from sisod.common import output as files
 from sisod.evaluation import driver
@@ -83,17 +83,10 @@ def test_work_that_was_damaged(three_batches: Path) -> None:
     scored = shard.read_bytes()
     for data in (b"", b"{}\n", scored[:-9]):
         shard.write_bytes(data)
-        assert f"{shard.name}' is damaged, or of another version; remove it" in evaluate_refusal(
-            "--metrics", "mae", "--resume"
-        )
+        text = f"{shard.name}' is damaged, or of another version; remove it"
+        assert text in evaluate_refusal("--metrics", "mae", "--resume")
     shard.unlink()
     finished("--metrics", "mae", "--resume")
-    assert set(content("out/MSOD/A")) == FILES
-
-
-def test_resuming_into_an_empty_folder(four_images: Path) -> None:
-    (four_images / "out" / "MSOD" / "A").mkdir(parents=True)
-    finished("--resume")
     assert set(content("out/MSOD/A")) == FILES
 
 
@@ -101,15 +94,12 @@ def full(*_: object, **__: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-FULL = (
-    "cannot write below 'out/MSOD': No space left on device; "
-    "what was finished is kept, make room and use --resume"
-)
+FULL = "cannot write below 'out/MSOD': {}; what was finished is kept, make room and use --resume"
 
 
+@pytest.mark.usefixtures("three_batches")
 @pytest.mark.parametrize("at", [0, 2])
-def test_full_disk(at: int, three_batches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert three_batches.exists()
+def test_full_disk(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
     real, calls = files.write_atomically, itertools.count()
 
     def write(path: Path, data: bytes) -> None:
@@ -117,48 +107,11 @@ def test_full_disk(at: int, three_batches: Path, monkeypatch: pytest.MonkeyPatch
 
     with monkeypatch.context() as patch:
         patch.setattr(driver, "write_atomically", write)
-        assert evaluate_refusal() == FULL
+        assert evaluate_refusal() == FULL.format("No space left on device")
     assert len(shards()) == at
     finished("--resume")
     finished(out="unbroken")
     assert content("out") == content("unbroken")
-
-
-@pytest.mark.usefixtures("four_images")
-def test_full_disk_while_tables_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    write_bytes = Path.write_bytes
-
-    def write(path: Path, data: bytes) -> int:
-        if path.suffix == ".parquet":
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return write_bytes(path, data)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "write_bytes", write)
-        text = evaluate_refusal()
-    assert text.startswith("cannot write below 'out/MSOD': ")
-    assert "No space left on device" in text
-    assert [name[:7] for name in shards()] == ["0000000"]
-    finished("--resume")
-    assert names("out/MSOD") == ["A"]
-
-
-@posix_limits
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_files_that_cannot_grow(jobs: str, three_batches: Path) -> None:
-    code = (
-        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000));"
-        "from sisod.cli import app; app()"
-    )
-    command = [sys.executable, "-c", code, *evaluate_all(jobs)]
-    ended = subprocess.run(  # noqa: S603
-        command, cwd=three_batches, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert ended.returncode == 1
-    assert ended.stderr == (
-        "error: cannot write below 'out/MSOD': File too large; "
-        "what was finished is kept, make room and use --resume\n"
-    )
 
 
 needs_proc = pytest.mark.skipif(
@@ -235,29 +188,20 @@ def test_killed_again_and_again() -> None:
 
 
 @needs_proc
-@pytest.mark.parametrize("who", ["worker killed", "ctrl-C"])
 @pytest.mark.usefixtures("ten_batches")
 @pytest.mark.slow
-def test_stopped(who: str) -> None:
+def test_a_worker_that_is_killed() -> None:
     process = start()
     wait_for(lambda: shards() and len(workers(process)) == 2, process)
     pids = workers(process)
-    if who == "ctrl-C":
-        os.killpg(process.pid, signal.SIGINT)
-    else:
-        os.kill(pids[1], signal.SIGKILL)
+    os.kill(pids[1], signal.SIGKILL)
     output, said = process.communicate(timeout=60)
-    assert output == ""
-    assert (process.returncode, said) == {
-        "ctrl-C": (130, "stopped; what was finished is kept, go on with --resume\n"),
-        "worker killed": (
-            1,
-            "error: a worker process ended (SIGKILL(-9)), perhaps killed by the system for want of "
-            "memory; what was finished is kept, use --resume, with fewer --jobs\n",
-        ),
-    }[who]
+    assert (process.returncode, output) == (1, "")
+    assert said == (
+        "error: a worker process ended (SIGKILL(-9)), perhaps killed by the system for want of "
+        "memory; what was finished is kept, use --resume, with fewer --jobs\n"
+    )
     assert all(gone(pid) for pid in pids)
-    assert len(shards()) >= 1
     finished("--resume", "--metrics", "all")
     assert names("out/MSOD") == ["A"]
 
@@ -321,8 +265,9 @@ SLOW = """
 import os, pathlib, time
 
 def slow(p, gt):
-    pathlib.Path(f"worker-{os.getpid()}").touch()
-    time.sleep(60)
+    if pathlib.Path("is-slow").exists():
+        pathlib.Path(f"worker-{os.getpid()}").touch()
+        time.sleep(60)
     return 0.0
 """
 
@@ -330,9 +275,10 @@ def slow(p, gt):
 @needs_proc
 @pytest.mark.usefixtures("three_batches")
 @pytest.mark.slow
-def test_ctrl_c_does_not_wait_for_the_workers() -> None:
+def test_ctrl_c_does_not_wait_for_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once polars is imported, a signal does not interrupt a wait for threads any more."""
     Path("mine.py").write_text(SLOW)
+    Path("is-slow").touch()
     process = start("--metrics", "mine:slow")
     wait_for(lambda: len(list(Path().glob("worker-*"))) == 2, process)
     pids = workers(process)
@@ -345,3 +291,6 @@ def test_ctrl_c_does_not_wait_for_the_workers() -> None:
     assert (process.returncode, output) == (130, "")
     assert said == "stopped; what was finished is kept, go on with --resume\n"
     assert all(gone(pid) for pid in pids)
+    Path("is-slow").unlink()
+    monkeypatch.syspath_prepend(".")
+    finished("--resume", "--metrics", "all", "--metrics", "mine:slow")

@@ -1,23 +1,18 @@
 """Mistakes of users around folders: one clear sentence each, and nothing is written."""
 
-import errno
-import io
-import os
 from pathlib import Path
 from unittest.mock import Mock
 
 import cv2
 import pytest
 from helpers.command_line import error_message, refusal, run
-from helpers.container_files import in_shards, write_parquet, write_tar
+from helpers.container_files import in_shards, write_parquet
 from helpers.evaluate_runs import finished
 from helpers.folder_contents import content as files_of
 from helpers.folder_contents import names
-from helpers.platforms import windows
 
 import sisod
-from sisod.common.exceptions import InputError, UsageError
-from sisod.evaluation import tasks
+from sisod.common.exceptions import UsageError
 
 pytestmark = pytest.mark.usefixtures("four_images")
 
@@ -74,33 +69,15 @@ def test_a_selection_of_a_folder_of_images() -> None:
     assert not Path("out").exists()
 
 
-def test_an_empty_name() -> None:
+@pytest.mark.parametrize(
+    "command",
+    [("evaluate", "A", ""), ("evaluate", "", "MSOD/mask"), ("stats", ""), ("frames", "")],
+)
+def test_an_empty_name(command: tuple[str, ...]) -> None:
     """An unset variable of a shell must not mean the current folder."""
-    text = "the name of a folder is empty; expected a folder, a container or a URL"
-    assert usage_error("evaluate", "A", "", "--out", "out") == text
-    assert usage_error("evaluate", "", "MSOD/mask", "--out", "out") == text
-    assert usage_error("stats", "") == text
-    assert usage_error("frames", "", "--out", "out") == text
+    out = () if command[0] == "stats" else ("--out", "out")
+    assert usage_error(*command, *out).startswith("the name of a folder is empty; expected")
     assert not Path("out").exists()
-
-
-@pytest.mark.skipif(windows, reason="names are as long as paths there")
-def test_a_name_that_is_too_long() -> None:
-    long = "x" * 300
-    for command in (("evaluate", "A", "MSOD/mask"), ("frames", "MSOD/mask")):
-        assert "File name too long: 'xxx" in refusal(*command, "--out", long)
-
-
-def test_an_archive_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    write_tar("A.tar", files_of("A"))
-
-    def refuse(file: str, mode: str) -> None:  # noqa: ARG001
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), file)
-
-    monkeypatch.setattr(io, "open", refuse)
-    text = f"'A.tar' cannot be read: {os.strerror(errno.EACCES)}"
-    assert refusal("evaluate", "A.tar", "MSOD/mask", "--out", "out") == text
-    assert refusal("stats", "A.tar") == text
 
 
 MEMORY_ERRORS = [
@@ -123,9 +100,3 @@ def test_out_of_memory_in_an_image(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is no damaged file."""
     monkeypatch.setattr(cv2, "imdecode", Mock(side_effect=MEMORY_ERRORS[1]))
     assert "not enough memory" in refusal("stats", "MSOD/mask")
-
-
-def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "score_images", Mock(side_effect=MemoryError))
-    with pytest.raises(InputError, match=r"^there is not enough memory \(MemoryError\); use fewer"):
-        sisod.evaluate("A", "MSOD/mask", jobs=1)

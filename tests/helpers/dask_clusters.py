@@ -1,10 +1,17 @@
 """A Dask scheduler with workers on this machine."""
 
+import os
+import signal
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from sisod.common.run_folder import partial_folder
 
 
 @contextmanager
@@ -23,3 +30,21 @@ def local_cluster(n_workers: int, *, threads: int = 1, processes: bool = True) -
         silence_logs=50,
     ) as started:
         yield started
+
+
+@contextmanager
+def killing_a_worker(cluster: Any, out: Path) -> Iterator[None]:
+    """Kill one of the workers once the first task of the run into `out` is stored."""
+    victim = next(iter(cluster.workers.values())).pid
+
+    def wait_and_kill() -> None:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not list(partial_folder(out).glob(".parts/*.rows")):
+            time.sleep(0.002)
+        os.kill(victim, signal.SIGKILL)
+
+    killer = threading.Thread(target=wait_and_kill)
+    killer.start()
+    yield
+    killer.join()
+    assert not partial_folder(out).exists()
