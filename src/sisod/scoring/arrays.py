@@ -145,12 +145,26 @@ def unit_values(pred: Map, *, normalize: Normalize) -> Values:
         array([[0. , 0.5, 1. ]])
     """
     if pred.dtype == np.uint8:
-        return grey_table(int(pred.min()), int(pred.max()), normalize=normalize).take(pred)
+        table = grey_table(int(pred.min()), int(pred.max()), normalize=normalize)
+        return np.asarray(cv2.LUT(pred, table))
     p = pred / 65535 if pred.dtype == np.uint16 else pred.astype(np.float64)
     low, high = float(p.min()), float(p.max())
     if normalize == "minmax" and low != high:
         p = (p - low) / (high - low)
     return np.asarray(p, dtype=np.float64)
+
+
+def above_half(pred: Map, *, normalize: Normalize) -> Mask:
+    """Return where p > 0.5.
+
+    Example:
+        >>> above_half(np.array([[0, 90, 100, 180]], dtype=np.uint8), normalize="minmax")
+        array([[False, False,  True,  True]])
+    """
+    if pred.dtype == np.uint8:
+        table = grey_table(int(pred.min()), int(pred.max()), normalize=normalize)
+        return np.asarray(cv2.LUT(pred, (table > 0.5).view(np.uint8))).view(np.bool_)
+    return unit_values(pred, normalize=normalize) > 0.5
 
 
 def grey_table(low: int, high: int, *, normalize: Normalize) -> Values:

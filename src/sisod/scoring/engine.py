@@ -26,7 +26,7 @@ from sisod.scoring.protocols import Protocol, find_protocol
 from sisod.scoring.scores import Scorer, Scores
 from sisod.scoring.size_invariant import composite
 
-_BYTES_PER_PIXEL = 12  # of all arrays that `measure` holds at a time
+_BYTES_PER_PIXEL = 24  # of all arrays that `measure` holds at a time
 _BUILT_IN = frozenset(METRICS)  # those of the user are added later, and can change
 _find_once = functools.lru_cache(find_metrics)
 

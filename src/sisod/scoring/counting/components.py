@@ -33,11 +33,14 @@ class Components:
     def __len__(self) -> int:
         return len(self.areas)
 
-    def index_map(self, chosen: NDArray[np.intp]) -> Index:
-        """Return for every pixel which of the chosen components holds it, -1 for none."""
+    def index_map(self, chosen: NDArray[np.intp], places: NDArray[np.intp] | None = None) -> Index:
+        """Return which of the chosen components holds each pixel, -1 for none.
+
+        With `places`, positions in raster order, only of those pixels.
+        """
         number = np.full(len(self) + 1, -1, dtype=np.int32)
         number[chosen + 1] = np.arange(len(chosen))
-        return np.asarray(number[self.labels])
+        return number.take(self.labels if places is None else self.labels.take(places))
 
     def coordinate_sums(self) -> Integers:
         """Return the sum of rows and the sum of columns of each component's pixels."""
@@ -91,17 +94,39 @@ def label_instances(labels: NDArray[np.integer]) -> Components:
 def _measure(labels: Index, count: int) -> Components:
     """Return the components that are numbered from 1 to `count`."""
     width = labels.shape[1]
-    place = np.flatnonzero(labels)
-    owner = labels.ravel()[place] - 1
+    owner, start, end = label_runs(labels)
     # in raster order, and of several values assigned to one index NumPy keeps the last
     first, last = np.empty((2, count), dtype=np.int64)
-    last[owner] = place
-    first[owner[::-1]] = place[::-1]
+    last[owner] = start
+    first[owner[::-1]] = start[::-1]
     left, right = np.full(count, width), np.zeros(count, dtype=np.int64)
-    np.minimum.at(left, owner, place % width)
-    np.maximum.at(right, owner, place % width)
+    np.minimum.at(left, owner, start % width)
+    np.maximum.at(right, owner, (end - 1) % width)
     boxes = np.stack([first // width, left, last // width + 1, right + 1], axis=1)
-    return Components(labels, boxes, np.bincount(owner, minlength=count), first)
+    areas = np.bincount(owner, weights=end - start, minlength=count).astype(np.int64)
+    return Components(labels, boxes, areas, first)
+
+
+def label_runs(labels: Index) -> tuple[Integers, Integers, Integers]:
+    """Return the runs of pixels of one component along a row: far fewer than pixels.
+
+    Returns:
+        Component of each run, from 0; the positions, in raster order, of its first pixel and of the one
+        after its last.
+
+    Example:
+        >>> label_runs(np.array([[0, 1, 1], [1, 2, 0]], dtype=np.int32))
+        (array([0, 0, 1]), array([1, 3, 4]), array([3, 4, 5]))
+    """
+    flat = labels.ravel()
+    ends = np.empty(flat.size, dtype=np.bool_)
+    np.not_equal(flat[1:], flat[:-1], out=ends[:-1])
+    ends[labels.shape[1] - 1 :: labels.shape[1]] = True
+    end = np.flatnonzero(ends) + 1
+    start = np.append(0, end[:-1])
+    owner = flat[start].astype(np.int64) - 1
+    inside = owner >= 0
+    return owner[inside], start[inside], end[inside]
 
 
 def in_order(components: Components, chosen: NDArray[np.intp]) -> NDArray[np.intp]:

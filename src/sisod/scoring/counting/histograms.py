@@ -139,14 +139,19 @@ def count_rows(codes: Codes, gt: Mask, partition: Partition, n_codes: int) -> Va
     if partition.regions is None and kernel.is_usable(gt):
         return kernel.count(codes, gt, partition.boxes, n_codes)
     counts = np.empty((len(partition) + 2, 2, n_codes))
-    counts[0] = counts[-1] = count_classes(codes, gt, n_codes)
     if partition.regions is not None:
         cells = (partition.regions * 2 + gt) * n_codes + codes
         counts[1:-1] = np.bincount(cells.ravel(), minlength=counts[1:-1].size).reshape(-1, 2, n_codes)
+        counts[0] = counts[-1] = counts[1:-1].sum(axis=0)
         return counts
     for row, (y0, x0, y1, x1) in enumerate(partition.boxes.tolist(), start=1):
         counts[row] = count_classes(codes[y0:y1, x0:x1], gt[y0:y1, x0:x1], n_codes)
-    counts[-1] -= count_classes(codes[partition.background], gt[partition.background], n_codes)
+    outside = partition.background
+    if partition.disjoint:
+        counts[-1] = counts[1:-1].sum(axis=0)
+    else:
+        counts[-1] = count_classes(codes[~outside], gt[~outside], n_codes)
+    counts[0] = counts[-1] + count_classes(codes[outside], gt[outside], n_codes)
     return counts
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.scoring import kernel
-from sisod.scoring.arrays import Integers, Map, Mask, Values, unit_values
-from sisod.scoring.counting.components import Boxes, Components, Index, in_order, label_mask
+from sisod.scoring.arrays import Integers, Map, Mask, Values, above_half, unit_values
+from sisod.scoring.counting.components import Boxes, Components, Index, in_order, label_mask, label_runs
 from sisod.scoring.counting.histograms import LEVELS, count_rows, grey_cuts
 from sisod.scoring.partition import Partition, least_area
 from sisod.scoring.protocols import Protocol
@@ -87,37 +87,42 @@ def measure_predicted(
         protocol: connectivity, least area and normalisation.
         curve: whether to count at all thresholds too.
     """
-    p = unit_values(pred, normalize=protocol.normalize)
-    components = label_mask(p > HALF, protocol.connectivity)
+    above = above_half(pred, normalize=protocol.normalize)
+    components = label_mask(above, protocol.connectivity)
     large = np.flatnonzero(components.areas >= least_area(protocol.min_area, gt.size))
     kept = in_order(components, large)
     areas = components.areas[kept]
-    # of every pixel, the predicted and the true object that hold it
-    predicted, true = components.index_map(kept), partition.index_map()
-    inside = predicted >= 0
-    is_false = inside & ~gt
+    # of the pixels above one half: which predicted and which true object hold each
+    inside = np.flatnonzero(above)
+    owner = components.index_map(kept, inside)
+    inside, owner = inside[owner >= 0], owner[owner >= 0]
+    true = partition.components.index_map(partition.framed, inside)
+    is_false = ~gt.take(inside)
+    is_spilled = is_false & partition.outside_boxes.take(inside)
+    missed = partition.components.index_map(partition.framed, np.flatnonzero(gt & ~above))
     if pred.dtype == np.uint8:
-        cells = predicted[inside] * LEVELS + pred[inside]
+        cells = owner * LEVELS + pred.take(inside)
         histograms = np.bincount(cells, minlength=len(kept) * LEVELS).reshape(-1, LEVELS)
         ends = int(pred.min()), int(pred.max())
         means, peaks = _grey_statistics(histograms, ends, protocol)
     else:
-        means = np.bincount(predicted[inside], weights=p[inside], minlength=len(kept)) / areas
+        p = unit_values(pred, normalize=protocol.normalize).take(inside)
+        means = np.bincount(owner, weights=p, minlength=len(kept)) / areas
         peaks = np.zeros(len(kept))
-        np.maximum.at(peaks, predicted[inside], p[inside])
-    match, most, holder = _match(predicted, true, partition.areas, len(kept))
+        np.maximum.at(peaks, owner, p)
+    match, most, holder = _match(owner, true, partition.areas, len(kept))
     true_areas = np.append(partition.areas, 0)[match]  # -1, no match, takes the last
     return PredictedObjects(
         boxes=components.boxes[kept],
         areas=areas,
         means=means,
         peaks=peaks,
-        salient=areas - np.bincount(predicted[is_false], minlength=len(kept)),
+        salient=areas - np.bincount(owner[is_false], minlength=len(kept)),
         match=match,
         iou=most / (areas + true_areas - most),
-        spilled_pixels=np.bincount(predicted[is_false & partition.outside_boxes], minlength=len(kept)),
+        spilled_pixels=np.bincount(owner[is_spilled], minlength=len(kept)),
         holder=holder,
-        missed_pixels=np.bincount(true[(true >= 0) & gt & (p <= HALF)], minlength=len(partition)),
+        missed_pixels=np.bincount(missed[missed >= 0], minlength=len(partition)),
         detections=_count_detections(components, kept, partition) if protocol.detections else {},
         curve=_count_curve(pred, gt, partition, protocol) if curve else {},
     )
@@ -170,13 +175,19 @@ def _grey_statistics(
 def _match(
     predicted: Index, true: Index, areas: Integers, n_predicted: int
 ) -> tuple[Integers, Integers, Integers]:
-    """Match the objects that hold each pixel, -1 for none; `areas` are those of the true ones.
+    """Match the predicted and the true object of each pixel, -1 for none.
+
+    Args:
+        predicted: of each pixel that a predicted object holds.
+        true: of the same pixels.
+        areas: of the true objects.
+        n_predicted: the number of predicted objects.
 
     Returns:
         Of each predicted object the true one that shares most pixels, and how many these are; of each
         true one the predicted one with more than half of its pixels; -1 for none.
     """
-    both = (predicted >= 0) & (true >= 0)
+    both = true >= 0
     cells, shared = np.unique(predicted[both] * np.int64(len(areas)) + true[both], return_counts=True)
     index, target = np.divmod(cells, max(len(areas), 1))
     match, most = np.full(n_predicted, -1), np.zeros(n_predicted, dtype=np.int64)
@@ -221,8 +232,12 @@ def _is_near(sums: Integers, area: int, other_sums: Integers, other_area: int) -
 def _count_curve(pred: Map, gt: Mask, partition: Partition, protocol: Protocol) -> dict[str, Integers]:
     """Return the counts of one image at every threshold."""
     # how many thresholds each pixel is above
-    p = unit_values(pred, normalize=protocol.normalize)
-    steps = np.searchsorted(THRESHOLDS, p).astype(np.uint8)
+    if pred.dtype == np.uint8:
+        table, _ = grey_cuts(int(pred.min()), int(pred.max()), protocol.normalize)
+        steps = np.asarray(cv2.LUT(pred, np.searchsorted(THRESHOLDS, table).astype(np.uint8)))
+    else:
+        p = unit_values(pred, normalize=protocol.normalize)
+        steps = np.searchsorted(THRESHOLDS, p).astype(np.uint8)
     per_frame = count_rows(steps, gt, partition, N_THRESHOLDS + 1)[1:-1, 1]
     salient_above = per_frame[:, ::-1].cumsum(axis=1)[:, ::-1]  # above i thresholds or more, i = 0..49
     found = (2 * salient_above[:, 1:] >= salient_above[:, :1]) & (salient_above[:, :1] > 0)
@@ -243,6 +258,7 @@ def _predicted_above(steps: NDArray[np.uint8], gt: Mask, connectivity: int, leas
     if kernel.is_usable(gt):
         return kernel.count_thresholds(steps, gt, N_THRESHOLDS, connectivity=connectivity, least=least)
     n_pixels = np.bincount(steps.ravel(), minlength=N_THRESHOLDS + 1)
+    salient_before = np.append(0, np.cumsum(gt))  # of every pixel in raster order, and of the end
     predicted = np.zeros((4, N_THRESHOLDS + 1), dtype=np.int64)  # above the last there is nothing
     for step in range(N_THRESHOLDS - 1, -1, -1):
         if n_pixels[step + 1] == 0:  # the components are those of the threshold above
@@ -250,8 +266,10 @@ def _predicted_above(steps: NDArray[np.uint8], gt: Mask, connectivity: int, leas
             continue
         above = (steps > step).view(np.uint8)
         count, labels = cv2.connectedComponents(above, connectivity=connectivity, ltype=cv2.CV_32S)
-        areas = np.bincount(np.ravel(labels), minlength=count)[1:]
-        salient = np.bincount(np.asarray(labels)[gt], minlength=count)[1:]
+        owner, start, end = label_runs(np.asarray(labels, dtype=np.int32))
+        areas = np.bincount(owner, weights=end - start, minlength=count - 1)
+        n_salient = salient_before[end] - salient_before[start]
+        salient = np.bincount(owner, weights=n_salient, minlength=count - 1)
         large, small = areas >= least, areas / gt.size < SMALL
         precise = large & (2 * salient >= areas)
         chosen = large, precise, large & small, precise & small

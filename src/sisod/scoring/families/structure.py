@@ -176,7 +176,7 @@ def multiscale_iou(pixels: Pixels, frames: Sequence[Frame]) -> Values:  # noqa: 
     """Multi-scale IoU of edges at p > 0.5 (Ahmadzadeh et al., ICIP 2021), as PySODMetrics."""
     if not pixels.gt.any():
         return np.full(1, np.nan)
-    pred_edges, gt_edges = edge_pyramid(pixels.values() > 0.5), edge_pyramid(pixels.gt)
+    pred_edges, gt_edges = edge_pyramid(pixels.binary), edge_pyramid(pixels.gt)
     return np.array([compare_edges(pred_edges, gt_edges)])
 
 
@@ -208,6 +208,7 @@ def _edges(mask: Mask) -> Mask:
 def _halved(cells: Mask) -> Mask:
     """Join cells 2 x 2, counted from the lower right corner; a cell is set if any of its parts is."""
     height, width = cells.shape
-    even = np.pad(cells, ((height % 2, 0), (width % 2, 0)))
+    even = np.zeros((height + height % 2, width + width % 2), dtype=np.bool_)
+    even[height % 2 :, width % 2 :] = cells
     rows = even[0::2] | even[1::2]
     return np.asarray(rows[:, 0::2] | rows[:, 1::2])
