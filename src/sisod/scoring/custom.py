@@ -276,14 +276,16 @@ def _not_known(p: Values, gt: Mask) -> float:
 
 
 def _check_key(key: Any) -> None:
-    if not isinstance(key, str) or not key.isidentifier() or len(key) > _LONGEST:
-        raise UsageError(
-            f"the key of a metric must be a name of letters, digits and _, got {short_repr(key)}; give "
-            "one with sisod.CustomMetric(function, key=...)"
-        )
+    is_name = isinstance(key, str) and key.isidentifier() and len(key) <= _LONGEST
     taken = {other for other in METRICS if not is_custom(other)} | {row.key for row in FAMILIES}
-    if key.startswith(_PREFIXES) or key.casefold() in _RESERVED | taken or f"object_{key}" in taken:
+    if (
+        not is_name
+        or key.startswith(_PREFIXES)
+        or key.casefold() in _RESERVED | taken
+        or f"object_{key}" in taken
+    ):
         raise UsageError(
-            f"the key {key!r} is taken by sisod, or begins with one of {', '.join(_PREFIXES)}; give the "
-            "metric another with sisod.CustomMetric(function, key=...)"
+            f"the key of a metric must be a name of letters, digits and _ that sisod does not use, and "
+            f"not begin with one of {', '.join(_PREFIXES)}, got {short_repr(key)}; give one with "
+            "sisod.CustomMetric(function, key=...)"
         )

@@ -6,8 +6,8 @@ pixels of one image to counts; its second stage, in `batch`, turns the counts of
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import cv2
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sisod.scoring import arrays, kernel
 from sisod.scoring.arrays import Mask, Values
 from sisod.scoring.batch import ImageStatistics, score_image, score_statistics
+from sisod.scoring.counting.components import NO_COMPONENTS
 from sisod.scoring.counting.histograms import Histogram, grey_histogram, histogram
 from sisod.scoring.counting.objects import PredictedObjects, measure_predicted, measured_objects
 from sisod.scoring.custom import CustomMetric, custom_values, find_custom, resolve_choice
@@ -133,14 +134,9 @@ def _measure_pair(
     return scorer.measure(array, truth, partition)
 
 
-class _Counted(NamedTuple):
-    """What the counts of one image are."""
-
-    partition: Partition
-    histogram: Histogram
-    predicted: PredictedObjects | None
-    n_tiny: int
-    n_left_out: int
+# the partition and the counts of one image, its predicted objects, and the numbers of frames below the
+# least area and of components without a frame
+_Counted = tuple[Partition, Histogram, PredictedObjects | None, int, int]
 
 
 @dataclass(frozen=True)
@@ -170,24 +166,31 @@ class CountScorer:
         np.empty(_BYTES_PER_PIXEL * gt.size, dtype=np.uint8)
         if pred.shape != gt.shape:
             pred = _resize(pred, gt.shape)
-        if partition is None and labels is None and self._is_for_kernel(pred):
-            counted = self._count_by_kernel(pred, gt)
+        protocol = self.protocol
+        # the kernel covers boxes around the components of an 8-bit map
+        own_frames = partition is None and labels is None
+        simple = protocol.kind == "boxes" and not protocol.detections and not protocol.keep_ties
+        if own_frames and simple and pred.dtype == np.uint8 and kernel.is_usable(pred):
+            frames, counts, predicted, n_tiny, n_left_out = self._count_by_kernel(pred, gt)
         else:
-            counted = self._count(pred, gt, partition, labels)
-        normalize, frames = self.protocol.normalize, counted.partition
-        pixel_values, frame_values = _pixel_values(Pixels(pred, gt, normalize), frames, self.keys)
+            frames, counts, predicted, n_tiny, n_left_out = self._count(pred, gt, partition, labels)
+        pixel_values: dict[str, float] = {}
+        frame_values: dict[str, Values] = {}
+        if families := _pixel_families(self.keys):
+            pixels = Pixels(pred, gt, protocol.normalize)
+            pixel_values, frame_values = _pixel_values(pixels, frames, families)
         if self.custom:
-            values, of_frames = custom_values(self.custom, pred, gt, frames, normalize)
+            values, of_frames = custom_values(self.custom, pred, gt, frames, protocol.normalize)
             pixel_values, frame_values = pixel_values | values, frame_values | of_frames
         return ImageStatistics(
-            histogram=counted.histogram,
-            partition=frames.without_components(),  # only the pixels above need them
+            histogram=counts,
+            partition=replace(frames, components=NO_COMPONENTS),  # a large map, no longer needed
             pixel_values=pixel_values,
             frame_values=frame_values,
-            predicted=counted.predicted,
+            predicted=predicted,
             looks_binary=arrays.looks_binary(pred),
-            n_tiny=counted.n_tiny,
-            n_left_out=counted.n_left_out,
+            n_tiny=n_tiny,
+            n_left_out=n_left_out,
         )
 
     def _count(
@@ -211,13 +214,7 @@ class CountScorer:
             curve = _needs_objects(self.keys, curve=True)
             predicted = measure_predicted(pred, gt, partition, self.protocol, curve=curve)
         counts = histogram(pred, gt, partition, normalize=self.protocol.normalize)
-        return _Counted(partition, counts, predicted, n_tiny, n_left_out)
-
-    def _is_for_kernel(self, pred: arrays.Map) -> bool:
-        """Tell whether the kernel covers the protocol: boxes around the components of an 8-bit map."""
-        protocol = self.protocol
-        covered = protocol.kind == "boxes" and not protocol.detections and not protocol.keep_ties
-        return covered and pred.dtype == np.uint8 and kernel.is_usable(pred)
+        return partition, counts, predicted, n_tiny, n_left_out
 
     def _count_by_kernel(self, pred: NDArray[np.uint8], gt: Mask) -> _Counted:
         """Do the same as `_count`, in one pass."""
@@ -245,7 +242,7 @@ class CountScorer:
         predicted = measured_objects(pred, gt, partition, protocol, image, curve=curve)
         counts = grey_histogram(image.counts, image.ends, protocol.normalize)
         n_tiny = int(np.count_nonzero(image.areas < least))
-        return _Counted(partition, counts, predicted, n_tiny, image.n_left_out)
+        return partition, counts, predicted, n_tiny, image.n_left_out
 
     def finish(self, images: Sequence[ImageStatistics]) -> Scores:
         """Turn the statistics of a batch into its scores."""
@@ -278,11 +275,11 @@ def without_ignored(pred: arrays.Map, ignored: Mask) -> arrays.Map:
 
 
 def _pixel_values(
-    pixels: Pixels, partition: Partition, keys: tuple[str, ...]
+    pixels: Pixels, partition: Partition, families: list[tuple[Family, bool]]
 ) -> tuple[dict[str, float], dict[str, Values]]:
     """Return the metrics that no count holds, by key, and the values of frames that are kept."""
     values, of_frames = {}, {}
-    for family, is_si in _pixel_families(keys):
+    for family, is_si in families:
         if is_si and partition.regions is not None:
             raise ValueError(
                 f"si_{family.key} needs rectangular frames and these are Voronoi regions; "

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeVar, get_args
 
@@ -127,10 +127,6 @@ class Partition:
     def index_map(self) -> NDArray[np.int32]:
         """Return the index of the frame whose component each pixel belongs to; -1 for none."""
         return self.components.index_map(self.framed)
-
-    def without_components(self) -> "Partition":
-        """Return the same partition without the map of its components, which is large."""
-        return replace(self, components=NO_COMPONENTS)
 
     @property
     def alpha(self) -> float:

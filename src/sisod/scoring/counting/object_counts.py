@@ -80,7 +80,8 @@ def classify_objects(
     holder = _in_batch([image.holder for image in predicted], n_predicted, none=none)
     match = _in_batch([image.match for image in predicted], n_objects, none=len(recalls))
     matched = np.concatenate([image.iou for image in predicted]) > HALF
-    precise = np.append(np.concatenate([image.precise for image in predicted]), True)
+    # salient in at least half of their pixels
+    precise = np.append(2 * _joined(predicted, "salient") >= _joined(predicted, "areas"), True)
     n_held = np.bincount(holder, minlength=none + 1)
     n_pieces = np.bincount(match, minlength=len(recalls) + 1)[:-1]
     is_held = holder < none

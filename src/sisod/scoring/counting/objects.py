@@ -65,11 +65,6 @@ class PredictedObjects:
         return len(self.areas)
 
     @property
-    def precise(self) -> Mask:
-        """Which of them are salient in at least half of their pixels."""
-        return np.asarray(2 * self.salient >= self.areas)
-
-    @property
     def holds(self) -> Integers:
         """Number of objects of the ground truth that each of them holds more than half of."""
         return np.bincount(self.holder[self.holder >= 0], minlength=len(self))

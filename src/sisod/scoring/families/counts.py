@@ -47,10 +47,6 @@ class Counts:
         """FP / N."""
         return self.fp / self.negatives
 
-    def correct(self) -> Values:
-        """Pixels classified correctly, TP + TN."""
-        return self.tp + (self.n_negatives - self.fp)
-
 
 def confusion_counts(above: Values, totals: Values) -> Counts:
     """Return the confusion matrices of the rows of a histogram, from its `above` and `totals`.
@@ -136,7 +132,7 @@ def kappa(c: Counts) -> Values:
 def accuracy(c: Counts) -> Values:
     """(TP + TN) / all."""
     # as a sum over pixels: the one separable metric with a curve
-    return c.correct()
+    return c.tp + (c.n_negatives - c.fp)
 
 
 def e_measure(c: Counts) -> Values:
@@ -159,7 +155,7 @@ def e_measure(c: Counts) -> Values:
     total *= 0.25
     one_class = np.isnan(c.positives + c.negatives)[:, 0]
     if one_class.any():
-        total[one_class] = c.correct()[one_class]
+        total[one_class] = accuracy(c)[one_class]
     return total / c.alignment_size
 
 
