@@ -229,7 +229,8 @@ def _count_curve(pred: Map, gt: Mask, partition: Partition, protocol: Protocol) 
     # how many thresholds each pixel is above
     if pred.dtype == np.uint8:
         table, _ = grey_cuts(int(pred.min()), int(pred.max()), protocol.normalize)
-        steps = np.asarray(cv2.LUT(pred, np.searchsorted(THRESHOLDS, table).astype(np.uint8)))
+        of_level = np.searchsorted(THRESHOLDS, table).astype(np.uint8)
+        steps = np.asarray(cv2.LUT(pred, of_level), dtype=np.uint8)
     else:
         p = unit_values(pred, normalize=protocol.normalize)
         steps = np.searchsorted(THRESHOLDS, p).astype(np.uint8)

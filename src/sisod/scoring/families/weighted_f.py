@@ -65,8 +65,8 @@ def weighted_f(pixels: Pixels, frames: Sequence[Frame], *, beta2: float = 1.0) -
     else:
         x, y, width, height = cv2.boundingRect(pixels.gt.view(np.uint8))
         objects = y, x, y + height, x + width
-        missed = _missed(pixels)[y : y + height, x : x + width]
-        inside = _box_sums(missed, objects, boxes) / pixels.range
+        window = slice(y, y + height), slice(x, x + width)
+        inside = _box_sums(_missed(pixels)[window], objects, boxes) / pixels.range
         outside = _box_sums(_false(pixels), boxes[0].tolist(), boxes) / pixels.range
     counts = np.array([np.count_nonzero(pixels.gt[y0:y1, x0:x1]) for y0, x0, y1, x1 in boxes])
     n_salient = np.where(counts == 0, np.nan, counts)
@@ -80,10 +80,13 @@ def _false(pixels: Pixels) -> Values:
     """Return the weighted errors of pixels that are not salient, 0 for others."""
     outside = 1 - pixels.gt.view(np.uint8)
     distances = cv2.distanceTransform(outside, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
-    near = np.minimum(np.asarray(distances, dtype=np.float32), _FAR)
+    near = np.asarray(distances, dtype=np.float32)
+    np.minimum(near, _FAR, out=near)
     # distances are roots of integers, rounded to float32
     squared = np.asarray(cv2.multiply(near, near, dtype=cv2.CV_32S), dtype=np.int32)
-    return np.asarray(_weights().take(squared, mode="clip") * (pixels.levels * outside))
+    errors = _weights().take(squared, mode="clip")
+    errors *= pixels.levels * outside
+    return errors
 
 
 def _missed(pixels: Pixels) -> Values:
@@ -99,7 +102,8 @@ def _missed(pixels: Pixels) -> Values:
     spread = np.ascontiguousarray(spread[_FURTHEST:-_FURTHEST, _FURTHEST:-_FURTHEST])
     np.copyto(spread, errors, where=pixels.gt)
     blurred = cv2.sepFilter2D(spread, cv2.CV_64F, _GAUSSIAN, _GAUSSIAN, borderType=cv2.BORDER_CONSTANT)
-    return np.minimum(np.asarray(blurred), errors)
+    reduced = np.asarray(blurred)
+    return np.minimum(reduced, errors, out=reduced)
 
 
 def _box_sums(values: Values, area: Sequence[int], boxes: Boxes) -> Values:
