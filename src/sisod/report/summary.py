@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from sisod.analysis.seeds import group_seeds, mean_and_deviation
 from sisod.common.exceptions import InputError, UsageError, shorten_list
 from sisod.common.grid import UNLIMITED, Format, Grid, csv_text, is_nan, json_text, number, ranked_rows
 from sisod.scoring.metrics import (
@@ -68,6 +67,10 @@ def merge_seeds(lines: Sequence[SummaryRow]) -> list[SummaryRow]:
         >>> row.method, round(row.summary["mae"], 3), round(row.deviations["mae"], 3)
         ('EDN', 0.15, 0.071)
     """
+    if not any("@" in line.method for line in lines):
+        return list(lines)
+    from sisod.analysis.seeds import group_seeds, mean_and_deviation  # loads all of the analysis
+
     merged = []
     for dataset in dict.fromkeys(line.dataset for line in lines):
         members = {line.method: line for line in lines if line.dataset == dataset}
