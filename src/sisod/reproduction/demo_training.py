@@ -135,7 +135,8 @@ def run_trained_demo(folder: Path, plan: Plan | None = None) -> TrainedDemo:
 
             title = "Three losses on synthetic scenes"
             images = {_DATASET: folder / "test/image"}
-            write_report(load_results([folder / "results"]), page, image_roots=images, title=title)
+            saved = [folder / "results" / _DATASET / name for name in results]
+            write_report(load_results(saved), page, image_roots=images, title=title)
         run.finish(seconds=round(time.perf_counter() - start, 1))
     return TrainedDemo(plan, results, page)
 
