@@ -78,15 +78,12 @@ def with_quote(text: str, name: str, quote: str) -> str:
 # document, marker, benchmark whose table is copied between the markers
 TABLES = (
     ("docs/performance.md", "bench", "engine"),
-    ("docs/performance.md", "objects", "objects"),
     ("docs/losses.md", "losses", "losses"),
     ("docs/losses.md", "advice", "real_data/losses_advice"),
     ("docs/reproduce.md", "epochs", "bench:0"),
     ("docs/reproduce.md", "boxes", "bench:1"),
     ("docs/performance.md", "scale", "scale"),
     ("docs/compat.md", "conventions", "conventions"),
-    ("docs/analysis.md", "compare", "compare"),
-    ("docs/analysis.md", "intervals", "intervals"),
     ("docs/compat.md", "compat", "compat"),
     ("docs/formats.md", "containers", "containers"),
     ("docs/networks.md", "onnx_predict", "onnx_predict"),
