@@ -5,12 +5,17 @@ import re
 from collections.abc import Generator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from helpers.custom_metrics import built_in_metrics
 from helpers.evaluate_runs import four_images, method_folders, ten_batches, three_batches
 from helpers.report_runs import benchmark_root, saved
 
 from sisod.scoring import kernel
+
+# on a busy machine every deadline is missed once; tests do not measure time
+hypothesis.settings.register_profile("no deadline", deadline=None)
+hypothesis.settings.load_profile("no deadline")
 
 __all__ = [
     "benchmark_root",
