@@ -2,8 +2,7 @@
 
 The pixels of a batch, in raster order, are *runs* that lie in the same parts. NumPy sums every run at
 the speed of memory, the sums of runs are added up in float64, and nothing is subtracted, so the sum of
-a part of one pixel is as accurate as that of a million. A frame of any dimension is a few runs a row, a
-cell too; that is all that a sum has to know. Any number of parts costs about the same.
+a part of one pixel is as accurate as that of a million. Frames and cells are a few runs a row.
 """
 
 from collections.abc import Sequence
