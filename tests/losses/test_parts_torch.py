@@ -11,7 +11,7 @@ from helpers.loss_maps import loss_maps
 from torch import Tensor
 from torch.autograd import functional
 
-from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, labels_of, weight_map
+from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, labels_of, parts_of, weight_map
 
 ALL = ("bce", "mse", "l1", "focal(2)", "dice", "iou", "auc", "tversky(0.3,0.7)")
 KINDS: list[Any] = [
@@ -164,10 +164,32 @@ def test_plain_operations_give_the_same(options: Any, monkeypatch: pytest.Monkey
     loss, found = SizeInvariantLoss(*ALL, **options), given(gt, options)
     expected = loss(maps, gt, **found)
     (slope,) = torch.autograd.grad(expected, maps)
-    monkeypatch.setattr("sisod.losses.parts.PixelRuns._use_numpy", lambda *_: False)
+    for module in ("parts", "loss"):
+        monkeypatch.setattr(f"sisod.losses.{module}.can_use_custom_autograd", lambda _: False)
     value = loss(maps, gt, **found)
     torch.testing.assert_close(value, expected)
     torch.testing.assert_close(torch.autograd.grad(value, maps)[0], slope, rtol=1e-4, atol=1e-8)
+
+
+@pytest.mark.parametrize("options", [{}, {"parts": "cells", "image_weight": 0.5}], ids=str)
+def test_large_maps_are_read_in_blocks(options: Any) -> None:
+    """The blocks of 65,536 pixels are joined at their ends, also within rows and runs."""
+    torch.manual_seed(0)
+    gt = torch.zeros(3, 1, 211, 307)
+    gt[0, 0, 5:9, 7:200] = gt[0, 0, 190:210, 300:] = gt[2, 0, 60:150, 40:41] = 1
+    maps = torch.randn(gt.shape, requires_grad=True)
+    loss = SizeInvariantLoss("bce", "dice", "iou", **options)
+    value = loss(maps, gt)
+    exact = loss(maps.double(), gt.double(), **parts_of(gt, loss.weighting.parts))
+    slopes = [torch.autograd.grad(result, maps)[0] for result in (value, exact)]
+    one_by_one = [loss(maps[i : i + 1], gt[i : i + 1]) for i in range(3)]
+    torch.testing.assert_close(value.double(), exact, rtol=1e-6, atol=0)
+    torch.testing.assert_close(value, torch.stack(one_by_one).mean(), rtol=1e-6, atol=0)
+    torch.testing.assert_close(slopes[0], slopes[1], rtol=1e-5, atol=1e-9)
+    labels = {"labels": labels_of(gt)} if options else {}
+    weight = weight_map(boxes_of(gt), gt.shape, **options, **labels)
+    pixels = torch.nn.functional.binary_cross_entropy_with_logits(maps, gt, weight, reduction="sum")
+    torch.testing.assert_close(SizeInvariantLoss("bce", **options)(maps, gt), pixels / 3)
 
 
 @kinds

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import torch
 from torch import Tensor, nn
@@ -11,8 +11,8 @@ from sisod.common.arguments import check_choice
 from sisod.losses.checks import Maps, Target, read_batch, warn_if_empty
 from sisod.losses.networks import DecoupledLoss, network_targets, network_terms
 from sisod.losses.objects import parts_in
-from sisod.losses.parts import no_autocast
-from sisod.losses.terms import PixelTerm, Term, Terms, bce_from_logits, sort_terms
+from sisod.losses.parts import can_use_custom_autograd, no_autocast
+from sisod.losses.terms import PixelTerm, Term, Terms, WeightedBce, bce_from_logits, sort_terms
 from sisod.losses.weighting import weigh
 from sisod.scoring.loss_options import (
     BALANCED_IMAGE_WEIGHT,
@@ -329,10 +329,25 @@ def _loss(
         regions.append((value, shares * (factor / n_planes)))
     losses = []
     for map_ in maps:
-        p = terms.probs(map_)
+        bce = None
+        if (
+            reduction == "mean"
+            and weight is not None
+            and terms.has_bce
+            and can_use_custom_autograd(map_)
+        ):
+            bce, p = cast("Any", WeightedBce.apply)(map_, target.truth, weight)
+        else:
+            p = terms.probs(map_)
         for values, pixel_terms in ((map_, terms.on_input), (p, terms.on_probs)):
             losses += [
-                f * _mean(term, values, target.truth, weight, reduction) for f, term in pixel_terms
+                factor
+                * (
+                    bce
+                    if term is bce_from_logits and bce is not None
+                    else _mean(term, values, target.truth, weight, reduction)
+                )
+                for factor, term in pixel_terms
             ]
         selected = parts.select(p) if regions else p
         for value, shares in regions:
@@ -350,7 +365,7 @@ def _mean(
     term: PixelTerm, values: Tensor, truth: Tensor, weight: Tensor | None, reduction: Reduction
 ) -> Tensor:
     """Return the mean of a separable term over all pixels, or over those of each plane."""
-    if reduction == "mean" and getattr(term, "func", None) is bce_from_logits:  # in one pass
+    if reduction == "mean" and term is bce_from_logits:  # in one pass
         return nn.functional.binary_cross_entropy_with_logits(values, truth, weight=weight)
     pixels = term(values, truth)
     weighted = pixels if weight is None else pixels * weight

@@ -59,20 +59,38 @@ class PixelRuns:
 
         A factor is a constant map such as the ground truth, or `values` itself for the sum of squares.
         """
-        if not self._use_numpy(values):
+        if not can_use_custom_autograd(values):
             return tuple(self._sum_pixels(_multiply(values, factor)) for factor in factors)
         degrees = [2 if factor is values else 1 for factor in factors]
         return cast("tuple[Tensor, ...]", cast("Any", _PartSums.apply)(values, degrees, self, *factors))
 
-    def sum_map(self, values: Tensor) -> Tensor:
-        """Return the sum over each part, in NumPy."""
-        of_runs = np.add.reduceat(values.detach().flatten().numpy(), self.start)
-        total = np.bincount(self.part, of_runs[self.run], minlength=self.n_parts)
-        return torch.from_numpy(total).to(values.dtype)
+    @cached_property
+    def blocks(self) -> list[tuple[slice, slice]]:
+        """Runs and their pixels in pieces that fit into the processor's cache, if runs are short."""
+        size = int(np.prod(self.shape))
+        first = np.unique(np.searchsorted(self.start, np.arange(0, size, 2**16)))
+        runs = [*first.tolist(), len(self.start)]
+        pixels = [*self.start[first[first < len(self.start)]].tolist(), size]
+        return [
+            (slice(*runs[at : at + 2]), slice(*pixels[at : at + 2])) for at in range(len(pixels) - 1)
+        ]
+
+    def sum_products(self, values: Tensor, factors: Sequence[Tensor | None]) -> tuple[Tensor, ...]:
+        """Return for each factor the sums over each part of `values * factor`, in NumPy."""
+        array = values.detach().numpy().reshape(-1)
+        arrays = [None if factor is None else factor.detach().numpy().reshape(-1) for factor in factors]
+        of_runs = np.empty((len(factors), len(self.start)), dtype=array.dtype)
+        for runs, pixels in self.blocks:
+            start = self.start[runs] - pixels.start
+            for sums, factor in zip(of_runs, arrays, strict=True):
+                product = array[pixels] if factor is None else array[pixels] * factor[pixels]
+                np.add.reduceat(product, start, out=sums[runs])
+        totals = [np.bincount(self.part, sums[self.run], minlength=self.n_parts) for sums in of_runs]
+        return tuple(torch.from_numpy(total).to(values.dtype) for total in totals)
 
     def spread(self, values: Tensor) -> Tensor:
         """Return, for each pixel, the sum of the values of the parts that contain it."""
-        if self._use_numpy(values):
+        if can_use_custom_autograd(values):
             return cast("Tensor", cast("Any", _Spread.apply)(values, self))
         run, part, pixel_run = self._tensors
         of_runs = values.new_zeros(len(self.start)).index_add(0, run, values[part])
@@ -84,14 +102,6 @@ class PixelRuns:
         of_runs = np.bincount(self.run, array[self.part], minlength=len(self.start)).astype(array.dtype)
         # no view of a tensor, so that it may be changed in place
         return torch.from_numpy(np.repeat(of_runs, self.length).reshape(self.shape))
-
-    def _use_numpy(self, values: Tensor) -> bool:
-        """Say whether to use NumPy and hand-written gradients; transforms need plain operations."""
-        if values.device.type != "cpu" or are_transforms_active():
-            return False
-        dual = unpack_dual(values)  # type: ignore[no-untyped-call]
-        # forward-mode differentiation, and `torch.autograd.grad(is_grads_batched=True)`
-        return dual.tangent is None and not is_legacy_batchedtensor(values)
 
     @cached_property
     def _tensors(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -108,6 +118,26 @@ class PixelRuns:
         of_runs = zeros.index_add(0, pixel_run, values.flatten().double())
         parts = of_runs.new_zeros(self.n_parts).index_add(0, part, of_runs[run])
         return parts.to(values.dtype)
+
+    def spread_products(self, values: Sequence[Tensor], factors: Sequence[Tensor | None]) -> Tensor:
+        """Return for each pixel the sum of the values of its parts, each times its factor, in NumPy."""
+        result = np.empty(int(np.prod(self.shape)), dtype=values[0].numpy().dtype)
+        of_runs = [
+            np.bincount(self.run, array.numpy()[self.part], len(self.start)).astype(result.dtype)
+            for array in values
+        ]
+        arrays = [None if factor is None else factor.detach().numpy().reshape(-1) for factor in factors]
+        for runs, pixels in self.blocks:
+            length = self.length[runs]
+            for at, (each, factor) in enumerate(zip(of_runs, arrays, strict=True)):
+                product = np.repeat(each[runs], length)
+                if factor is not None:
+                    product *= factor[pixels]
+                if at == 0:
+                    result[pixels] = product
+                else:
+                    result[pixels] += product
+        return torch.from_numpy(result).view(self.shape)
 
     def area(self, valid: Tensor | None, dtype: torch.dtype) -> Tensor:
         """Return the pixels of each part, without ignored ones."""
@@ -336,6 +366,15 @@ def masks_with_planes(mask: Tensor, plane: Tensor, shape: tuple[int, ...]) -> Ma
     return Masks(masks, torch.cat([plane, planes, planes]), shape)
 
 
+def can_use_custom_autograd(values: Tensor) -> bool:
+    """Say whether to use NumPy and hand-written gradients; transforms need plain operations."""
+    if values.device.type != "cpu" or torch.compiler.is_compiling() or are_transforms_active():
+        return False
+    dual = unpack_dual(values)  # type: ignore[no-untyped-call]
+    # forward-mode differentiation, and `torch.autograd.grad(is_grads_batched=True)`
+    return dual.tangent is None and not is_legacy_batchedtensor(values)
+
+
 class _PartSums(torch.autograd.Function):
     """Sums over parts of values times constant maps, or times themselves (degree 2).
 
@@ -349,12 +388,7 @@ class _PartSums(torch.autograd.Function):
         values: Tensor, degrees: list[int], runs: PixelRuns, *factors: Tensor | None
     ) -> tuple[Tensor, ...]:
         del degrees  # for the gradient
-        results, buffer = [], None
-        for factor in factors:
-            # one buffer for all products: allocating new memory is slow
-            product = values if factor is None else (buffer := torch.mul(values, factor, out=buffer))
-            results.append(runs.sum_map(product))
-        return tuple(results)
+        return runs.sum_products(values, factors)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:  # noqa: ARG004
@@ -364,6 +398,9 @@ class _PartSums(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         factors = ctx.saved_tensors
+        if not torch.is_grad_enabled() and all(map(can_use_custom_autograd, gradients)):
+            scaled = [degree * gradient for gradient, degree in zip(gradients, ctx.degrees, strict=True)]
+            return (ctx.runs.spread_products(scaled, factors), *[None] * (2 + len(factors)))
         total: Tensor | None = None
         for gradient, degree, factor in zip(gradients, ctx.degrees, factors, strict=True):
             spread = ctx.runs.spread(degree * gradient)
