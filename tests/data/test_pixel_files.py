@@ -57,9 +57,9 @@ def test_files_that_changed(scored: Path) -> None:
     assert set(result.stderr.splitlines()) == {
         f"warning: {text}; evaluate again to see more"
         for text in (
-            f"3 maps changed since they were scored (scene000, scene001, scene002), in {where['A']}",
-            f"1 map gone since it was scored (scene003), in {where['B']}",
-            f"1 ground truth changed since it was scored (scene001), in {where['MSOD/mask']}",
+            f"3 maps changed since the evaluation (scene000, scene001, scene002), in {where['A']}",
+            f"1 map gone since the evaluation (scene003), in {where['B']}",
+            f"1 ground truth changed since the evaluation (scene001), in {where['MSOD/mask']}",
         )
     }
     evaluation = sisod.Evaluation.load("out/MSOD/A")

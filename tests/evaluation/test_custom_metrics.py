@@ -17,7 +17,7 @@ from helpers.folder_contents import content
 import sisod
 from sisod.analysis import bootstrap_intervals, by_number, by_size, compare
 from sisod.common.exceptions import InputError, UsageError
-from sisod.evaluation.saved import read_summary
+from sisod.evaluation.saved import read_run, read_summary
 from sisod.scoring.custom import _REGISTERED
 from sisod.scoring.metrics import _TABLE, is_custom
 
@@ -149,7 +149,7 @@ def stored(results: dict[str, sisod.Evaluation], tmp_path: Path) -> Path:
 
 
 def test_a_stored_metric_cannot_be_computed_without_its_function(stored: Path) -> None:
-    assert read_summary(stored)[0]["overlap"] > 0  # also adds it
+    assert read_summary(stored, read_run(stored))[0]["overlap"] > 0  # also adds it
     with pytest.raises(UsageError, match="overlap is known from a saved result only, not its function"):
         sisod.score(np.ones((2, 2), bool), np.ones((2, 2), bool), metrics="overlap")
 

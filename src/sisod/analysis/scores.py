@@ -7,7 +7,7 @@ from several sums of counts.
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -185,11 +185,7 @@ def chosen_keys(metrics: str | Sequence[str] | None, results: "Sequence[Result]"
                 predicted_tables(result.evaluation, key)
         if key in OBJECT_SCORES and key not in available:
             raise InputError(f"no object has a value of {key} in at least one result; leave it out")
-    stored = [
-        (r.dataset, r.method, score_keys(e), {"protocol": asdict(e.protocol), **e.run})
-        for r in results
-        for e in [r.evaluation]
-    ]
+    stored = [(result.dataset, result.method, score_keys(result.evaluation)) for result in results]
     require_metrics(stored, [key for key in keys if key in METRICS])
     for key in keys:
         check_metric(key, available)

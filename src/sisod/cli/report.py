@@ -253,12 +253,7 @@ def table(
     folders = find_results(results)
     runs = {name: read_run(folder) for name, folder in folders.items()}
     lines = [
-        SummaryRow(
-            *name,
-            *read_summary(folder),
-            runs[name]["protocol"]["name"],
-            {**runs[name], "folder": folder},
-        )
+        SummaryRow(*name, *read_summary(folder, runs[name]), runs[name]["protocol"]["name"])
         for name, folder in folders.items()
     ]
     tables, notes = choose_tables(lines, ",".join(metrics) if metrics else None)

@@ -151,8 +151,8 @@ class Evaluation:
         check_utf8(str(folder.absolute()), "the folder name")
         from sisod.evaluation.saved import read_run, read_summary, read_tables
 
-        summary, defined = read_summary(folder)
         run = read_run(folder)
+        summary, defined = read_summary(folder, run)
         tables = read_tables(folder, run)
         for key in (DIGESTS, "config", "finished", "files"):  # of the folder, not of the result
             run.pop(key, None)

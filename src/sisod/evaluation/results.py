@@ -1,12 +1,11 @@
 """Saved results below folders, by data set and method, and the image files they were scored from."""
 
-import shlex
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
@@ -20,9 +19,6 @@ from sisod.data.storage import StoredFile, is_remote, list_files
 from sisod.data.truths import TruthFormat, read_prediction, read_truth
 from sisod.evaluation.result import Evaluation
 from sisod.scoring.arrays import Map, grey_table, unit_values
-from sisod.scoring.engine import find_scorer
-from sisod.scoring.metrics import METRICS, is_custom
-from sisod.scoring.protocols import Protocol, find_protocol
 
 if TYPE_CHECKING:
     import polars as pl
@@ -69,82 +65,29 @@ def methods_of(results: Iterable[Result]) -> list[str]:
     return list(dict.fromkeys(result.method for result in results))
 
 
-def require_metrics(
-    results: Sequence[tuple[str, str, Collection[str], Mapping[str, Any]]], keys: Sequence[str]
-) -> None:
-    """Raise if some results do not have metrics; name the results and the command to score them.
+def require_metrics(results: Sequence[tuple[str, str, Collection[str]]], keys: Sequence[str]) -> None:
+    """Raise if some results do not have metrics, and say which.
 
     Args:
-        results: data set and method ("" if unknown), the metrics, and the record of each.
-        keys: the metrics.
+        results: data set and method ("" if unknown), and the metrics of each.
+        keys: the metrics that all of them must have.
+
+    Example:
+        >>> require_metrics(  # doctest: +ELLIPSIS
+        ...     [("MSOD", "EDN", ["mae"]), ("MSOD", "ICON", ["mae", "s"])], ["mae", "s"]
+        ... )
+        Traceback (most recent call last):
+        sisod.common.exceptions.InputError: 1 of 2 results have no s (MSOD/EDN); evaluate again ...
     """
-    missing = [key for key in keys if any(key not in stored for _, _, stored, _ in results)]
-    if not missing:
-        return
-    without = [result for result in results if any(key not in result[2] for key in missing)]
-    names = ["/".join(filter(None, result[:2])) or "the result" for result in without]
-    problem = (
-        f"{len(without)} of {len(results)} results have no {', '.join(missing)} ({shorten_list(names)})"
-    )
-    commands: dict[tuple[str, ...], list[str]] = {}  # how they are scored -> their maps
-    listed = ""
-    for dataset, method, _, run in without:
-        protocol, inputs = Protocol(**run["protocol"]), run.get("inputs", {})
-        # says why, if the protocol does not have a metric at all
-        find_scorer(protocol, [key for key in keys if not is_custom(key)] or None)
-        if not _is_known(protocol):
-            raise InputError(
-                f"{problem}; score {'/'.join((dataset, method)).strip('/')} again in Python, for the "
-                f"command line does not know its protocol {protocol.name!r}"
-            )
-        if "listed" in inputs:
-            listed = f", where FILE is the same list of {pluralize(inputs['listed'], 'image')},"
-        # metrics are added to a result whose folder is known, unless it was made in memory
-        is_saved = "folder" in run and PREDICTIONS in inputs
-        out = str(Path(run["folder"]).parents[1]) if is_saved else "NEW"
-        ending = (
-            inputs.get(TRUTHS, "GT"),
-            *(("--dataset", dataset) if dataset else ()),
-            *("--metrics", ",".join(_typed(results, key) for key in keys)),
-            *_scoring_options(inputs, protocol),
-            *("--out", out),
+    missing = [key for key in keys if any(key not in stored for *_, stored in results)]
+    if missing:
+        without = [result for result in results if any(key not in result[2] for key in missing)]
+        names = ["/".join(filter(None, result[:2])) or "the result" for result in without]
+        raise InputError(
+            f"{len(without)} of {len(results)} results have no {', '.join(missing)} "
+            f"({shorten_list(names)}); evaluate again as before, with --metrics {','.join(missing)}, "
+            "which adds what is missing"
         )
-        predictions = inputs.get(PREDICTIONS, "PRED")
-        commands.setdefault(ending, []).append(f"{method}={predictions}" if method else predictions)
-    lines = [shlex.join(["sisod", "evaluate", *maps, *end]) for end, maps in commands.items()]
-    raise InputError(f"{problem}; score them{listed} with: {' && '.join(lines)}")
-
-
-def _is_known(protocol: Protocol) -> bool:
-    """Tell whether the command line can choose a protocol: its name says how it scores."""
-    try:
-        return find_protocol(protocol.name) == protocol
-    except InputError:
-        return False
-
-
-def _scoring_options(inputs: Mapping[str, Any], protocol: Protocol) -> list[str]:
-    """The options of `sisod evaluate` with which a result was scored."""
-    suffixes = {"--pred-suffix": inputs.get("pred_suffix"), "--gt-suffix": inputs.get("gt_suffix")}
-    # with =, for a suffix may begin with a dash
-    options = [f"{option}={suffix}" for option, suffix in suffixes.items() if suffix]
-    if inputs.get("missing"):
-        options.append("--allow-missing")
-    if inputs.get("labels"):
-        options.append("--label-maps")
-    if "listed" in inputs:
-        options += ["--list", "FILE"]
-    if protocol.name != "default":
-        options += ["--protocol", protocol.name]
-    return options
-
-
-def _typed(results: Sequence[tuple[str, str, Collection[str], Mapping[str, Any]]], key: str) -> str:
-    """What a user types for a metric: its key, or the function of a metric of the user."""
-    runs = [run for _, _, stored, run in results if key in stored]
-    if not is_custom(key) or not runs:
-        return key
-    return str(runs[0]["custom"][METRICS[key].family.key].get("function", key))
 
 
 def _result_folders(path: Path) -> list[Path]:
@@ -294,9 +237,8 @@ class PixelFiles:
         noun = "map" if what == PREDICTIONS else "ground truth"
         for images, state in ((changed, "changed"), (gone, "gone")):
             if images:
-                ending, verb = ("", "it was") if len(images) == 1 else ("s", "they were")
                 self._reasons[what].append(
-                    f"{len(images)} {noun}{ending} {state} since {verb} scored "
+                    f"{pluralize(len(images), noun)} {state} since the evaluation "
                     f"({shorten_list(images)}), in {root!r}; evaluate again to see more"
                 )
         return unchanged

@@ -6,7 +6,7 @@ another result is taken for one of this.
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,6 @@ from sisod.common.exceptions import InputError
 from sisod.common.files import convert, read_json, read_table
 from sisod.common.run_folder import DIGESTS, FORMAT, RUN_FILE, read_digested
 from sisod.scoring.custom import add_stored
-from sisod.scoring.families.family import Direction
 from sisod.scoring.metrics import METRICS
 from sisod.scoring.protocols import Protocol
 
@@ -28,34 +27,8 @@ _NEEDED = ("images", "objects", "curves", "dataset_curves")  # the others are no
 
 
 @dataclass(frozen=True)
-class RunInputs:
-    """What run.json says of the scored files."""
-
-    predictions: str
-    ground_truths: str
-    pred_suffix: str = ""
-    gt_suffix: str = ""
-    missing: tuple[str, ...] = ()
-    extra: int = 0
-    extra_names: tuple[str, ...] = ()
-    listed: int | None = None
-    labels: bool = False
-    class_maps: bool = False
-
-
-@dataclass(frozen=True)
-class StoredMetric:
-    """What run.json says of a metric of the user."""
-
-    title: str
-    direction: Direction
-    si: Literal["separable", "composite"] | None
-    function: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """The fields of run.json that are read; for their meaning see docs/evaluate.md."""
+    """The fields of run.json that loading needs; docs/evaluate.md describes the others."""
 
     kind: Literal["evaluation"]
     protocol: dict[str, Any]
@@ -63,19 +36,9 @@ class RunRecord:
     images: int
     objects: int
     sha256: dict[str, str]
-    resized: int = 0
-    looks_binary: int = 0
-    kept_below_min_area: int = 0
-    components: int = 0
-    left_out: int = 0
-    grey_masks: int = 0
-    emptied_masks: int = 0
-    looks_swapped: int = 0
-    looks_inverted: int = 0
-    predicted: int = 0
     undefined: dict[str, int] = field(default_factory=dict)
-    inputs: RunInputs | None = None
-    custom: dict[str, StoredMetric] = field(default_factory=dict)
+    inputs: dict[str, Any] = field(default_factory=dict)
+    custom: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 def read_run(folder: Path) -> dict[str, Any]:
@@ -86,31 +49,25 @@ def read_run(folder: Path) -> dict[str, Any]:
     with _naming(folder):
         run = read_json(folder / RUN_FILE, dict[str, Any], fmt=FORMAT, name=RUN_FILE)
         record = convert(run, RunRecord, name=RUN_FILE, strict=False)
-        for field_name, check in (
-            ("protocol", lambda: Protocol(**record.protocol)),
-            ("custom", lambda: add_stored(run.get("custom", {}))),
-        ):
-            try:
-                check()
-            except (TypeError, ValueError) as error:
-                raise InputError(f"{RUN_FILE}: {field_name}: {error}") from error
+        try:
+            Protocol(**record.protocol)
+            add_stored(record.custom)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{RUN_FILE}: protocol or custom: {error}") from error
     return run
 
 
-def read_summary(folder: Path, needed: Sequence[str] = ()) -> tuple[dict[str, float], dict[str, int]]:
+def read_summary(folder: Path, run: dict[str, Any]) -> tuple[dict[str, float], dict[str, int]]:
     """Read summary.json: values, and the number of images on which each is defined.
 
     Args:
         folder: the result's folder.
-        needed: metrics that must be present.
+        run: what `read_run` returned.
     """
-    digests = read_run(folder)[DIGESTS]
     with _naming(folder):
-        rows = json.loads(read_digested(folder / SUMMARY_FILE, digests))
+        rows = json.loads(read_digested(folder / SUMMARY_FILE, run[DIGESTS]))
         if unknown := [key for key in rows if key not in METRICS]:
             raise InputError(f"{SUMMARY_FILE} has {unknown[0]!r}, which this version does not know")
-        if missing := [key for key in needed if key not in rows]:
-            raise InputError(f"{SUMMARY_FILE} has no {missing[0]!r}")
     values = {key: math.nan if row["value"] is None else row["value"] for key, row in rows.items()}
     return values, {key: row["images"] for key, row in rows.items()}
 

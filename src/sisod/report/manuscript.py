@@ -63,7 +63,7 @@ def write_manuscript(
     rows = []
     for one in results:
         scores, protocol = (one.evaluation.summary, one.evaluation.defined), one.evaluation.protocol.name
-        rows.append(SummaryRow(one.dataset, one.method, *scores, protocol, one.evaluation.run))
+        rows.append(SummaryRow(one.dataset, one.method, *scores, protocol))
     tables, notes = choose_tables(rows, metrics)
     files = {
         "table.tex": render(merge_seeds(rows), tables, "latex").encode() + b"\n",

@@ -38,7 +38,6 @@ class SummaryRow:
         summary: metric -> value over all images.
         defined: metric -> number of images on which it is defined.
         protocol: name of the conventions of scoring; methods are ranked if it is the same for all.
-        run: the record of the result, for messages.
         seeds: number of runs whose mean the summary is, of a method named NAME@SEED.
         deviations: metric -> standard deviation over the seeds.
     """
@@ -48,7 +47,6 @@ class SummaryRow:
     summary: dict[str, float]
     defined: dict[str, int]
     protocol: str = ""
-    run: Mapping[str, Any] = field(default_factory=dict)
     seeds: int = 1
     deviations: Mapping[str, float] = field(default_factory=dict)
 
@@ -314,7 +312,7 @@ def choose_tables(lines: Sequence[SummaryRow], metrics: MetricChoice) -> tuple[l
             check_metric(key, METRICS)
         from sisod.evaluation.results import require_metrics
 
-        require_metrics([(line.dataset, line.method, line.summary, line.run) for line in lines], keys)
+        require_metrics([(line.dataset, line.method, line.summary) for line in lines], keys)
         return [keys], protocol_notes(line.protocol for line in lines)
     if not common:
         raise InputError("the results have no metric in common; name the folders of fewer results")

@@ -16,7 +16,7 @@ from sisod.common.exceptions import InputError
 from sisod.common.files import convert, read_json
 from sisod.common.grid import Grid, json_rows, number
 from sisod.common.output import json_bytes, readable_errors, table_bytes, write_atomically
-from sisod.evaluation.saved import read_summary
+from sisod.evaluation.saved import read_run, read_summary
 from sisod.reproduction.cells import grid
 from sisod.reproduction.loss_time import Bench
 from sisod.reproduction.run import PROTOCOLS, Reproduction
@@ -86,7 +86,7 @@ def make_tables(work: Reproduction) -> Tables:
         folder = work.out / "results" / protocol / dataset / cell.method
         if not (folder / "summary.json").exists():
             continue
-        summary, defined = read_summary(folder, needed=PAPER_KEYS)
+        summary, defined = read_summary(folder, read_run(folder))
         row: dict[str, Any] = dict(zip(_ROW, (protocol, dataset, cell.title), strict=True))
         row |= {"cell": cell.name, "loss": cell.name.rpartition("-")[2]}
         row["images"] = defined["mae"]  # MAE is defined on every image
