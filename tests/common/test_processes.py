@@ -104,11 +104,6 @@ def test_evaluation_imports_nothing_of_the_current_folder(maps: Path, hostile: P
     assert sisod.Evaluation.load(maps / "out" / "D" / "pred").images.height == 40
 
 
-def test_hostile_folder_would_be_noticed(hostile: Path) -> None:
-    subprocess.run([sys.executable, "-c", "import json"], cwd=hostile, check=False, capture_output=True)
-    assert (hostile.parent / "trace").read_text() == "json "
-
-
 def test_environment_is_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "mine")
     monkeypatch.delenv("PYTHONSAFEPATH", raising=False)

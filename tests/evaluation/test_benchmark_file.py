@@ -6,8 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.command_line import error_message, run
-from helpers.extreme_values import EXTREME_VALUES
-from helpers.messages import check_one_sentence
 from helpers.results import assert_same_result
 from quotes import ROOT
 from typer.testing import Result
@@ -15,8 +13,7 @@ from typer.testing import Result
 import sisod
 from sisod.common.exceptions import InputError, UsageError
 from sisod.evaluation.benchmark import read_benchmark
-from sisod.evaluation.driver import check_request
-from sisod.evaluation.tasks import Folders, Options, make_request
+from sisod.evaluation.tasks import Folders
 
 pytestmark = pytest.mark.usefixtures("inside_tmp_path")
 
@@ -123,44 +120,6 @@ def test_files_with_errors(case: str) -> None:
     assert all(text in message for text in texts), message
     assert "bench.toml" in message or case == "name with a slash"
     assert not Path("out").exists()
-
-
-NAMES = ("''", "'..'", "'a/b'", '"a\\u0000b"', '"a\\nb"', f"'{'x' * 300}'", "'.x'", "'Größe 😀'")
-# what is put into a file, in front of or behind tables that are valid
-EXTREME = {
-    "metrics": ("metrics = {}\n" + ONE, EXTREME_VALUES.values()),
-    "protocol": ("protocol = {}\n" + ONE, EXTREME_VALUES.values()),
-    "datasets": ("datasets = {}\n" + ONE, EXTREME_VALUES.values()),
-    "gt": (ONE + "[datasets.E]\ngt = {}\n", EXTREME_VALUES.values()),
-    "suffix of a data set": (ONE + "[datasets.E]\ngt = 'gt'\nsuffix = {}\n", EXTREME_VALUES.values()),
-    "pred": (ONE + "[methods.N]\npred = {}\n", EXTREME_VALUES.values()),
-    "pred of a data set": (ONE + "[methods.N]\npred = {{ D = {} }}\n", EXTREME_VALUES.values()),
-    "name of a data set": (ONE + "[datasets.{}]\ngt = 'gt'\n", NAMES),
-    "name of a method": (ONE + "[methods.{}]\npred = 'maps'\n", NAMES),
-    "data set of a method": (ONE + "[methods.N]\npred = {{ {} = 'maps' }}\n", NAMES),
-}
-
-
-@pytest.mark.parametrize("place", EXTREME)
-def test_extreme_values_give_one_sentence(place: str) -> None:
-    fill("gt")
-    fill("maps")
-    text, values = EXTREME[place]
-    for value in values:
-        written(text.format(value))
-        try:
-            check_scorable()
-        except InputError as error:
-            check_one_sentence(str(error))
-
-
-def check_scorable() -> None:
-    """What `sisod evaluate` does before it scores."""
-    benchmark = read_benchmark(["bench.toml"])
-    protocol = benchmark.protocol or "default"
-    for name, folders in benchmark.folders.items():
-        request = make_request(folders, protocol=protocol, metrics=benchmark.metrics)
-        check_request(request, Options(jobs=1), Path("out", *name))
 
 
 # folders

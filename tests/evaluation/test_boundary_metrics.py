@@ -1,38 +1,15 @@
 """Metrics of boundaries and named sets all the way: folders, processes, resumed runs, tables."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from helpers.command_line import run
-from helpers.evaluate_runs import SOME, evaluate_refusal, finished
-from helpers.results import assert_same_result
+from helpers.evaluate_runs import finished
 
 import sisod
 from sisod.analysis import by_size, compare
-from sisod.data.truths import read_prediction, read_truth
 from sisod.scoring.metrics import METRIC_SETS
 
 KEYS = ("biou", "si_biou", "mba", "hce", "nsd")
-
-
-def test_folders_processes_and_a_resumed_run_have_the_numbers_of_single_images(
-    three_batches: Path,
-) -> None:
-    evaluators = [sisod.Evaluator(metrics=KEYS) for _ in range(2)]
-    for place, path in enumerate(sorted((three_batches / "A").iterdir())):
-        gt = read_truth(three_batches / "MSOD/mask", path.name).mask(level=128)
-        pair = read_prediction(three_batches / "A", path.name), gt
-        evaluators[place >= SOME // 2].update(*pair, name=path.stem)
-    expected = evaluators[0].merge(evaluators[1]).result()
-    assert_same_result(sisod.evaluate("A", "MSOD/mask", metrics=KEYS, jobs=2), expected)
-    file = three_batches / "A" / "scene066.png"
-    whole = file.read_bytes()
-    file.write_bytes(b"")
-    evaluate_refusal("--metrics", ",".join(KEYS))
-    file.write_bytes(whole)
-    finished("--metrics", ",".join(KEYS), "--resume", jobs=2)
-    assert_same_result(sisod.Evaluation.load("out/MSOD/A"), expected)
 
 
 @pytest.mark.usefixtures("three_batches")

@@ -1,16 +1,12 @@
 """The same data as a folder, as Parquet and as tar gives the same numbers to the last bit."""
 
-import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from helpers.command_line import run
 from helpers.container_files import in_shards, write_parquet, write_tar
-from helpers.evaluate_runs import evaluate_refusal, finished, kill_in_the_middle, shards
 from helpers.folder_contents import content as files_of
 from helpers.folder_contents import names
-from helpers.platforms import posix_signals
 from helpers.results import assert_same_result
 
 import sisod
@@ -53,45 +49,3 @@ def test_methods_and_data_sets_are_called_like_their_containers() -> None:
     assert result.exit_code == 0, result.stderr
     assert names("out") == ["MSOD"]
     assert names("out/MSOD") == ["A"]
-
-
-# runs that end early
-
-
-@pytest.mark.usefixtures("three_batches")
-@pytest.mark.parametrize("write", [write_tar, write_parquet])
-def test_broken_image_then_mended(write: Callable[[str, dict[str, bytes]], None]) -> None:
-    """The row or member is named, finished work is kept, and a container that changed is noticed."""
-    extension, place = (".tar", r"bytes \d+-\d+") if write is write_tar else (".parquet", "row 66")
-    members = files_of("A")
-    write(f"A{extension}", members | {"scene066.png": members["scene066.png"][:40]})
-    preds = (f"A=A{extension}",)
-    message = evaluate_refusal(preds=preds)
-    assert re.fullmatch(
-        rf"'A{extension}/{place}/scene066.png' is not an image that can be read, or is cut short; "
-        "replace the file",
-        message,
-    )
-    assert [name[:7] for name in shards()] == ["0000000", "0000001"]
-    write(f"A{extension}", members)
-    finished("--resume", preds=preds)  # which scores all again, since the container changed
-    folder = sisod.evaluate("A", "MSOD/mask", jobs=1)
-    assert_same_result(sisod.Evaluation.load("out/MSOD/A"), folder)
-
-
-@pytest.mark.usefixtures("ten_batches")
-@posix_signals
-@pytest.mark.slow
-@pytest.mark.parametrize("extension", [".tar", ".parquet"])
-def test_killed_and_resumed(extension: str) -> None:
-    write = write_tar if extension == ".tar" else write_parquet
-    for folder in ("A", "MSOD/mask"):
-        write(f"{Path(folder).name}{extension}", files_of(folder))
-    options = [f"A{extension}", f"mask{extension}", "--out", "out", "--dataset", "MSOD", "--jobs", "2"]
-    options += ["--metrics", "mae,si-mae"]
-    kill_in_the_middle(*options)
-    assert len(shards()) == 1  # of ten
-    result = run("evaluate", *options, "--resume")
-    assert result.exit_code == 0, result.stderr
-    unbroken = sisod.evaluate("A", "MSOD/mask", jobs=1, metrics=["mae", "si-mae"])
-    assert_same_result(sisod.Evaluation.load("out/MSOD/A"), unbroken)

@@ -9,8 +9,7 @@ import cv2
 import numpy as np
 import pytest
 from helpers.coco_files import annotation, image, label_scenes, plain_runs, write_coco, write_scenes
-from helpers.command_line import refusal, run
-from helpers.dask_clusters import local_cluster
+from helpers.command_line import run
 
 import sisod
 from sisod.common.exceptions import InputError, UsageError
@@ -67,13 +66,6 @@ def test_every_format_has_the_same_numbers(gt: str, scenes: Path, expected: siso
     check_same(score(scenes, gt), expected)
 
 
-@pytest.mark.slow
-def test_a_cluster_has_the_same_numbers(scenes: Path, expected: sisod.Evaluation) -> None:
-    with local_cluster(1, threads=2) as cluster:
-        for gt in ("compressed.json", "npz"):
-            check_same(score(scenes, gt, cluster=cluster.scheduler_address), expected)
-
-
 def test_shards_have_the_same_numbers(
     scenes: Path, expected: sisod.Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,25 +80,6 @@ def test_shards_have_the_same_numbers(
         one = sisod.evaluate(tmp_path / "png", tmp_path / "png", category=1000, jobs=1, metrics="mae")
     assert one.summary == {"mae": 0.0}  # class maps on both sides
     assert one.run["inputs"]["class_maps"] is True
-
-
-def test_a_bad_annotation_keeps_what_is_finished(scenes: Path, tmp_path: Path) -> None:
-    file = tmp_path / "truth.json"
-    good = (scenes / "plain.json").read_text(encoding="utf-8")
-    content = json.loads(good)
-    bad = next(entry for entry in content["annotations"] if entry["image_id"] == 40)
-    bad["segmentation"]["counts"] = [1, 2, 3]
-    file.write_text(json.dumps(content), encoding="utf-8")
-    options = ("--out", tmp_path, "--metrics", METRICS, "--jobs", 1)
-    command = ("evaluate", scenes / "maps", file, *options)
-    start = f"'{file}': annotation {bad['id']} of the image 'im040.jpg': its run lengths "
-    assert refusal(*command).startswith(start)
-    assert len(list(tmp_path.glob("truth/.maps.sisod-partial/.parts/*.rows"))) == 1
-    file.write_text(good, encoding="utf-8")  # other images did not change
-    assert run(*command, "--resume").exit_code == 0
-    result = sisod.Evaluation.load(tmp_path / "truth/maps")
-    check_same(result, score(scenes, "plain.json"))
-    assert result.run["inputs"]["crowd_regions"] == 0
 
 
 def test_stats_and_frames_count_labels(scenes: Path, tmp_path: Path) -> None:

@@ -235,32 +235,6 @@ def test_a_script_without_a_guard() -> None:
     assert (ran.returncode, ran.stdout.split()) == (0, ["once", "70"]), ran.stderr
 
 
-@pytest.mark.usefixtures("ten_batches")
-@pytest.mark.slow
-def test_a_second_run_into_the_same_folder() -> None:
-    """Whatever it is asked for; the first one goes on undisturbed, and a kill frees the folder."""
-    plan = Path("out", "MSOD", ".A.sisod-partial", "run.json")
-    first = start()
-    wait_for(plan.exists, first)
-    os.kill(first.pid, signal.SIGSTOP)  # as if its batches took long
-    text = "another sisod process is writing to 'out/MSOD/A'; "
-    for option in ([], ["--resume"], ["--overwrite"]):
-        assert (
-            evaluate_refusal("--metrics", "all", *option) == text + "wait for it or give another folder"
-        )
-    os.kill(first.pid, signal.SIGCONT)
-    _, said = first.communicate(timeout=60)
-    undefined = "MSOD: Object precision small, Object F1 small undefined on all 320 images\n"
-    assert (first.returncode, said) == (0, undefined)
-    assert names("out/MSOD") == ["A"]
-    second = start("--overwrite")
-    wait_for(plan.exists, second)
-    os.killpg(second.pid, signal.SIGKILL)
-    second.communicate(timeout=60)
-    finished("--resume", "--metrics", "all")
-    assert names("out/MSOD") == ["A"]
-
-
 SLOW = """
 import os, pathlib, time
 

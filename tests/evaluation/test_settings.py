@@ -6,8 +6,7 @@ import cv2
 import numpy as np
 import pytest
 from helpers.command_line import error_message, run
-from helpers.evaluate_runs import evaluate_refusal, finished, record
-from helpers.folder_contents import content
+from helpers.evaluate_runs import finished, record
 
 import sisod
 
@@ -103,19 +102,6 @@ def test_components_left_out_are_counted_and_reported(specks: Path) -> None:
     assert (record("all")["left_out"], record("all")["objects"]) == (0, N_COMPONENTS)
     assert finished(out="default") == UNDEFINED  # 0.0002 of the image is one pixel
     assert specks.exists()
-
-
-def test_the_count_is_independent_of_jobs_batches_and_interruptions(specks: Path) -> None:
-    file = specks / "A" / "scene066.png"
-    whole = file.read_bytes()
-    file.write_bytes(b"")
-    evaluate_refusal("--min-area", "4")
-    file.write_bytes(whole)
-    line = LINE.format(N_SPECKS, N_COMPONENTS) + UNDEFINED
-    assert finished("--min-area", "4", "--resume") == line
-    assert finished("--min-area", "4", "--resume") == line  # finished before: the same line
-    assert finished("--min-area", "4", jobs=2, out="parallel") == line
-    assert content("out") == content("parallel")
 
 
 def test_the_line_is_printed_once_for_all_methods(specks: Path) -> None:

@@ -12,7 +12,6 @@ import cv2
 import polars as pl
 import pytest
 from helpers.command_line import run
-from helpers.dask_clusters import killing_a_worker, local_cluster
 from helpers.evaluate_runs import kill_in_the_middle
 from helpers.platforms import posix_signals
 from helpers.results import assert_same_result
@@ -265,16 +264,3 @@ def test_killed_and_resumed(folder: Path, tmp_path: Path, expected: sisod.Evalua
     assert len(list(partial_folder(tmp_path / "D/A").glob(".parts/*.rows"))) == 1
     assert run("evaluate", *options, "--resume").exit_code == 0
     assert_expected(sisod.Evaluation.load(tmp_path / "D" / "A"), expected)
-
-
-@posix_signals
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:2 files")
-@pytest.mark.usefixtures("listing_refused")
-def test_a_worker_that_dies(folder: Path, expected: sisod.Evaluation, tmp_path: Path) -> None:
-    """The shards that the worker had are scored again."""
-    pred, gt = roots(folder, "tar")
-    with local_cluster(2) as cluster, killing_a_worker(cluster, tmp_path / "out"):
-        address = cluster.scheduler_address
-        result = sisod.evaluate(pred, gt, out=tmp_path / "out", cluster=address)
-    assert_expected(result, expected)

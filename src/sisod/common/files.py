@@ -42,16 +42,13 @@ def read_json(path: Path, kind: type[T], *, fmt: int | None = None, name: str = 
     return convert(content, kind, name=name)
 
 
-def read_toml(path: Path, *, place: str = "", name: str = "") -> dict[str, Any]:
-    """Return the tables of a TOML file; `convert` makes a dataclass of them.
-
-    Messages call the file `place` if it cannot be read and `name` if it is not TOML.
-    """
-    place, name = place or repr(str(path)), name or repr(str(path))
+def read_toml(path: Path, *, name: str = "") -> dict[str, Any]:
+    """Return the tables of a TOML file, called `name` in messages; see `convert` for what follows."""
+    name = name or repr(str(path))
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(f"{place} cannot be read: {error.strerror}") from error
+        raise InputError(f"{name} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, a path with a NUL
         raise InputError(f"{name} is not a TOML file: {one_line(str(error))}") from error
 
@@ -141,12 +138,3 @@ def toml_value(text: str) -> Any:
     except (ValueError, RecursionError):
         return text.strip()
     return tables["value"] if len(tables) == 1 else text.strip()  # a line break may start another key
-
-
-def is_utf8(text: str) -> bool:
-    """Tell whether a string can be encoded; one from a terminal may contain undecodable bytes."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

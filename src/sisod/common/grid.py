@@ -259,19 +259,16 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
     """
     keys = list(rows[0]) if rows else []
     text = io.StringIO()
-    # with this end of a line, carriage returns and line feeds in cells are quoted
-    writer = csv.writer(text, lineterminator="\r\n")
-    lines = []
+    writer = csv.writer(text, lineterminator="\n")
     for cells in [keys, *([row.get(key, "") for key in keys] for row in rows)]:
-        is_formula = [isinstance(cell, str) and cell.startswith(_FORMULA) for cell in cells]
-        writer.writerow(
-            f"'{cell}" if formula else "" if is_nan(cell) else cell
-            for cell, formula in zip(cells, is_formula, strict=True)
-        )
-        lines.append(text.getvalue().removesuffix("\r\n"))
-        text.seek(0)
-        text.truncate()
-    return "\n".join(lines)
+        writer.writerow(map(_csv_cell, cells))
+    return text.getvalue().removesuffix("\n")
+
+
+def _csv_cell(cell: Any) -> Any:
+    if isinstance(cell, str):
+        return printable(f"'{cell}" if cell.startswith(_FORMULA) else cell)
+    return "" if is_nan(cell) else cell
 
 
 def json_rows(table: "pl.DataFrame") -> list[dict[str, Any]]:

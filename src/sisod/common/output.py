@@ -56,16 +56,13 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
 
 def write_output(path: Path, data: bytes) -> None:
     """Write a file that the user named; a link to a file is followed."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(resolve_link(path), data)
-    except OSError as error:
-        raise InputError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
+    with write_file(path) as unfinished:
+        unfinished.write_bytes(data)
 
 
 @contextmanager
 def write_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary path to write to, which replaces the file at the end."""
+    """Yield a temporary path to write to, which replaces the file that the user named at the end."""
     with readable_errors(path, "make room there or give another file"):
         target = resolve_link(path)
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sisod.common.exceptions import InputError
@@ -56,16 +56,11 @@ def keep_freed_memory() -> None:
 
 
 def available_memory() -> int | None:
-    """Return the bytes available without swapping, None where the system does not say."""
-    try:
+    """Return the bytes available without swapping, None where the system does not say as Linux does."""
+    with suppress(OSError, StopIteration):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, ValueError, StopIteration, IndexError):
-        pass
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # all of it, on other systems
-    except (AttributeError, OSError, ValueError):
-        return None
+    return None
 
 
 def is_out_of_memory(error: Exception) -> bool:

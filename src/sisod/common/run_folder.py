@@ -237,7 +237,7 @@ def check_free(
             raise InputError(unfinished)
     if is_free(folder):
         return
-    kind_there = kind_of(folder)
+    kind_there = read_run(folder).get("kind")
     if kind_there != kind:
         state = "exists and is not a result of sisod"
         if kind_there is not None:
@@ -250,7 +250,7 @@ def check_free(
         option = "--resume to go on with it" if overwrite is None else "--overwrite to replace it"
         raise InputError(f"{name} exists already; use {option}, or give another folder")
     for path in sorted(folder.rglob(RUN_FILE)):
-        kind_inside = None if path.parent == folder else kind_of(path.parent)
+        kind_inside = None if path.parent == folder else read_run(path.parent).get("kind")
         if kind_inside is not None and kind_inside not in _MAY_HOLD.get(kind, ()):
             raise InputError(
                 f"{name} is not replaced: it holds {str(path.parent)!r}, a result of "
@@ -276,12 +276,6 @@ def read_run(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return record if isinstance(record, dict) and "sisod" in record else {}
-
-
-def kind_of(folder: Path) -> str | None:
-    """Return the kind of a run; None if the folder is not an output of sisod."""
-    kind = read_run(folder).get("kind")
-    return kind if isinstance(kind, str) else None
 
 
 def read_digested(path: Path, digests: Mapping[str, str]) -> bytes:
@@ -374,9 +368,9 @@ def _remove(folder: Path) -> None:
 def _check_ours(folder: Path, kind: str | None = None) -> None:
     """Raise if a folder is not an output of sisod, or of another kind than is expected."""
     is_folder = folder.is_dir() and not folder.is_symlink()
-    there = kind_of(folder)
+    there = read_run(folder).get("kind", "")
     if is_folder and (there == kind if kind else is_free(folder) or read_run(folder)):
         return
-    command = COMMANDS.get(there or "")
+    command = COMMANDS.get(there)
     origin = f"an unfinished run of '{command}'" if command else "not created by sisod"
     raise InputError(f"refusing to delete {str(folder)!r}: {origin}; move it elsewhere")

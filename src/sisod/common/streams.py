@@ -1,22 +1,13 @@
 """Standard streams that can always be written to, whatever the terminal, service or locale; progress."""
 
-import codecs
 import io
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from typing import TextIO
 
 from sisod.common.exceptions import printable
-
-_HANDLER = "sisod.ascii"
-# the characters beyond ASCII in our own tables and messages
-_ASCII = {
-    "↑": "^", "↓": "v", "→": "->", "←": "<-", "\u00d7": "x", "±": "+-", "·": ".", "\u2013": "-",
-    "—": "-", "\u2212": "-", "…": "...", "≤": "<=", "≥": ">=", "✓": "yes",
-    "•": "*", "█": "#", "━": "-", "─": "-", "│": "|",
-}  # fmt: skip
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -29,10 +20,10 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 @contextmanager
 def usable_streams(*, windows: bool = sys.platform == "win32") -> Iterator[None]:
-    """Make the standard streams accept any text: printing must never stop a run.
+    """Make standard output and error accept any text: printing must never stop a run.
 
     A closed descriptor is opened to the null device, so that no other file gets its number and with it
-    the output meant for the terminal. Characters that an encoding lacks are replaced. Piped output on
+    the output meant for the terminal. Characters that an encoding lacks are escaped. Piped output on
     Windows becomes UTF-8, which documents and programs expect, instead of the system's code page.
     """
     for number in range(3):
@@ -40,40 +31,22 @@ def usable_streams(*, windows: bool = sys.platform == "win32") -> Iterator[None]
             os.fstat(number)
         except OSError:  # the lowest free number is this one; it stays open with the process
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # noqa: FBT003
-    streams = {name: getattr(sys, name) for name in ("stdin", "stdout", "stderr")}
-    missing = [name for name, stream in streams.items() if stream is None or stream.closed]
-    with open(os.devnull, "r+", encoding="utf-8") as null_device:  # noqa: PTH123
-        before = {name: getattr(sys, name) for name in missing}
-        for name in missing:
-            setattr(sys, name, null_device)
-        # streams of a notebook have another type, and accept any text
-        changed = [
-            (stream, stream.encoding, stream.errors)
-            for stream in (sys.stdout, sys.stderr)
-            if isinstance(stream, io.TextIOWrapper)
-        ]
-        for stream, encoding, _ in changed:
-            piped = not stream.isatty() and "PYTHONIOENCODING" not in os.environ
-            stream.reconfigure(encoding="utf-8" if windows and piped else encoding, errors=_HANDLER)
-        try:
-            yield
-        finally:
-            for stream, encoding, errors in changed:
-                with suppress(OSError, ValueError):  # the reader has ended, or it was closed
-                    stream.reconfigure(encoding=encoding, errors=errors)
-            for name, original in before.items():
-                setattr(sys, name, original)
+    with ExitStack() as stack:
+        for stream, redirect in ((sys.stdout, redirect_stdout), (sys.stderr, redirect_stderr)):
+            if stream is None or stream.closed:
+                null_device = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+                stack.enter_context(redirect(stack.enter_context(null_device)))
+            elif isinstance(stream, io.TextIOWrapper):  # those of a notebook accept any text
+                stack.callback(_restore, stream, stream.encoding, stream.errors)
+                piped = windows and not stream.isatty() and "PYTHONIOENCODING" not in os.environ
+                encoding = "utf-8" if piped else stream.encoding
+                stream.reconfigure(encoding=encoding, errors="backslashreplace")
+        yield
 
 
-def _replace_characters(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    text = error.object[error.start : error.end]
-    parts = (_ASCII.get(char) or char.encode("ascii", "backslashreplace").decode() for char in text)
-    return "".join(parts), error.end
-
-
-codecs.register_error(_HANDLER, _replace_characters)
+def _restore(stream: io.TextIOWrapper, encoding: str, errors: str | None) -> None:
+    with suppress(OSError, ValueError):  # the reader has ended, or it was closed
+        stream.reconfigure(encoding=encoding, errors=errors)
 
 
 @contextmanager

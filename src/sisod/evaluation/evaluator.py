@@ -5,8 +5,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from sisod.common.arguments import short_repr
-from sisod.common.files import is_utf8
+from sisod.common.arguments import check_text, check_utf8, short_repr
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.rows import Rows, diagnose_pair
 from sisod.scoring.arrays import as_array, has_grey_area, warn_binary
@@ -71,10 +70,9 @@ class Evaluator:
         Images without a name are numbered by their position, `000000`, `000001`, ...
         Frames of a `partition` are never counted in `run["kept_below_min_area"]`.
         """
-        if name is not None and not isinstance(name, str):
-            raise TypeError(f"the name of an image must be a string, got {short_repr(name)}")
-        if name is not None and not is_utf8(name):
-            raise ValueError(f"the name {name!r} is not valid UTF-8, which tables cannot hold")
+        if name is not None:
+            check_text("name", name)
+            check_utf8(name, "the name")
         try:
             scores = score_pair(self._scorer, pred, gt, partition=partition)
         except CustomMetricError as error:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from sisod.common.exceptions import InputError, shorten_list
 from sisod.common.imports import describe_error, explain_errors
 from sisod.common.output import system_error, write_file
-from sisod.common.run_folder import kind_of, partial_folder
+from sisod.common.run_folder import partial_folder, read_run
 from sisod.networks.specs import CONFIG_KEY, NetworkConfig
 
 Rules = Sequence[tuple[str, str]]
@@ -39,7 +39,7 @@ def find_weights(path_or_id: str | Path, **hub_options: Any) -> Path:
     if (path / WEIGHTS_FILE).is_file():
         return path / WEIGHTS_FILE
     # a run that is to replace another one is beside it
-    if kind_of(path if path.exists() else partial_folder(path)) == "training":
+    if read_run(path if path.exists() else partial_folder(path)).get("kind") == "training":
         raise InputError(unfinished_message(path))
     if path.is_dir() or path.suffix or len(path.parts) != 2 or path.is_absolute():
         raise InputError(

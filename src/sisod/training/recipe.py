@@ -21,9 +21,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from sisod.common.arguments import one_line, short_repr, unknown_name_message
+from sisod.common.arguments import check_utf8, one_line, short_repr, unknown_name_message
 from sisod.common.exceptions import InputError, UsageError, printable
-from sisod.common.files import convert, is_utf8, read_toml, toml_value
+from sisod.common.files import convert, read_toml, toml_value
 from sisod.scoring.loss_options import BALANCED_IMAGE_WEIGHT, BALANCED_PARTS, BALANCED_TERMS
 from sisod.training.recipe_parts import (
     SGD,
@@ -118,7 +118,7 @@ def find_recipe(
             raise UsageError(unknown_name_message("recipe", str(name_or_path), names()) + advice)
         path = _FOLDER / f"{name_or_path}.toml"
     name = printable(path.name)
-    tables = read_toml(path, place=f"recipe {str(path)!r}", name=name)
+    tables = read_toml(path, name=f"recipe {str(path)!r}")
     given = [] if factory is None else [("network", "factory", factory)]
     given += map(_parse_setting, settings)
     for section, key, value in given:
@@ -208,10 +208,11 @@ def _parse_setting(setting: str) -> tuple[str, str, Any]:
     """Return section, key and value of `section.key=value`."""
     name, equals, text = setting.partition("=")
     section, dot, key = name.strip().partition(".")
-    if not (equals and dot and section and key and is_utf8(setting)):
+    if not (equals and dot and section and key):
         raise UsageError(
-            f"--set takes section.key=value in UTF-8, like optimizer.lr=1e-4; got {short_repr(setting)}"
+            f"--set takes section.key=value, like optimizer.lr=1e-4; got {short_repr(setting)}"
         )
+    check_utf8(setting, "the setting")
     return section, key, toml_value(text)
 
 

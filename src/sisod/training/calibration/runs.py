@@ -90,7 +90,7 @@ def calibrate_run(
     """
     run = Path(run)
     batch = check_int("batch", batch, least=1)
-    if run_folder.kind_of(run) != TRAINING:
+    if run_folder.read_run(run).get("kind") != TRAINING:
         raise InputError(f"{str(run)!r} is not a run of 'sisod train'; expected its folder")
     if not run_folder.read_run(run).get("finished") or not (run / WEIGHTS_FILE).is_file():
         raise InputError(unfinished_message(run))
