@@ -227,8 +227,8 @@ def test_workers_that_are_lost(folder: Path, tmp_path: Path, monkeypatch: pytest
 
         monkeypatch.setattr(driver, "write_atomically", write_and_stop)
         assert refusal(folder, address, out=tmp_path / "out") == (
-            f"the Dask scheduler at {address!r} has lost all its workers; what was finished is kept, "
-            "use --resume"
+            f"the Dask scheduler at {address!r} has lost all its workers, or does not answer any more; "
+            "what was finished is kept, use --resume"
         )
 
 

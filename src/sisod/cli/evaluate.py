@@ -68,7 +68,7 @@ def evaluate(
     from sisod.data.pairs import read_names
     from sisod.evaluation.benchmark import read_benchmark, score_benchmark
     from sisod.evaluation.notes import undefined_notes
-    from sisod.evaluation.tasks import Options, make_request
+    from sisod.evaluation.tasks import Options
     from sisod.report.summary import SummaryRow, make_grids, merge_seeds, render, shown_keys
 
     keep_freed_memory()
@@ -90,19 +90,13 @@ def evaluate(
         normalize=normalize,
         gt_level=gt_level,
     )
-    chosen = ",".join(metrics) if metrics else benchmark.metrics
-    listed = None if names is None else read_names(names)
-    requests = {
-        name: make_request(
-            folders,
-            protocol=conventions,
-            metrics=chosen,
-            names=listed,
-            allow_missing=allow_missing,
-            strict=strict,
-        )
-        for name, folders in benchmark.folders.items()
-    }
+    requests = benchmark.requests(
+        protocol=conventions,
+        metrics=",".join(metrics) if metrics else None,
+        names=None if names is None else read_names(names),
+        allow_missing=allow_missing,
+        strict=strict,
+    )
     lines, left_out, defined = [], [], []
     for name, result, notes in score_benchmark(requests, out, options):
         shared.warn(notes)
@@ -113,7 +107,7 @@ def evaluate(
     for gt_root, n_left_out, n_components in dict.fromkeys(left_out):  # once for all methods
         shared.print_left_out(gt_root, conventions, n_left_out, n_components)
     keys = next(iter(requests.values())).scorer.keys
-    shown = shown_keys(keys, chosen=chosen is not None)
+    shown = shown_keys(keys, chosen=bool(metrics or benchmark.metrics))
     shared.show(
         fmt,
         lambda width: make_grids(merge_seeds(lines), shown, width=width),

@@ -54,6 +54,22 @@ class Benchmark:
     metrics: str | tuple[str, ...] | None = None
     protocol: str | None = None
 
+    def requests(
+        self, *, protocol: str | Protocol | None, metrics: MetricChoice, **options: Any
+    ) -> dict[tuple[str, str], Request]:
+        """Return what to score, with another protocol or other metrics than the file names.
+
+        Args:
+            protocol: instead of the one of the benchmark; None for that.
+            metrics: the same for the metrics.
+            options: the others of `make_request`.
+        """
+        protocol, metrics = protocol or self.protocol or "default", metrics or self.metrics
+        return {
+            name: make_request(folders, protocol=protocol, metrics=metrics, **options)
+            for name, folders in self.folders.items()
+        }
+
 
 def read_benchmark(
     paths: Sequence[str],
@@ -148,19 +164,10 @@ def evaluate_benchmark(
         raise UsageError(
             f"file must be a TOML file of methods and data sets, got {short_repr(str(file))}"
         )
-    benchmark, results = read_benchmark([str(file)]), {}
-    requests = {
-        name: make_request(
-            folders,
-            protocol=protocol or benchmark.protocol or "default",
-            metrics=metrics or benchmark.metrics,
-            names=names,
-            allow_missing=allow_missing,
-            strict=strict,
-        )
-        for name, folders in benchmark.folders.items()
-    }
-    options = Options(jobs=jobs, resume=resume, overwrite=overwrite, cluster=cluster)
+    requests = read_benchmark([str(file)]).requests(
+        protocol=protocol, metrics=metrics, names=names, allow_missing=allow_missing, strict=strict
+    )
+    options, results = Options(jobs=jobs, resume=resume, overwrite=overwrite, cluster=cluster), {}
     for (dataset, method), result, notes in score_benchmark(requests, Path(out), options):
         for note in notes:
             warnings.warn(f"{method} on {dataset}: {note}", UserWarning, stacklevel=2)
@@ -213,19 +220,21 @@ def _by_name(folders: Sequence[tuple[tuple[str, str], Folders]]) -> dict[tuple[s
     Names that differ only in case are an error on every system: results are copied between systems, and
     where case makes no difference one would replace the other.
     """
-    spelled: dict[tuple[str, ...], tuple[str, ...]] = {}
-    for index, (names, _) in enumerate(folders):
+    spelled: dict[str, str] = {}
+    taken: set[str] = set()
+    for names, _ in folders:
         for what, name in zip(("data set", "method"), names, strict=True):
             if not is_safe_relative_path(name) or "/" in name or name.startswith("."):
                 raise InputError(f"{what} name {name!r} cannot name a folder; give it another")
-        key = tuple(unicodedata.normalize("NFC", name).casefold() for name in names)
-        others = [spelled.setdefault(key[:end], names[:end]) for end in (1, 2)]  # data set, method on it
-        if others != [names[:1], names] or names in [earlier for earlier, _ in folders[:index]]:
-            clash = others[1] if others[0] == names[:1] else others[0]
-            raise InputError(
-                f"two predictions are called {'/'.join(clash)!r} and {'/'.join(names)!r}, and would "
-                "share a folder here, or on Windows and macOS; give them other names, as NAME=DIR"
-            )
+        result = "/".join(names)
+        for path in (names[0], result):
+            other = spelled.setdefault(unicodedata.normalize("NFC", path).casefold(), path)
+            if other != path or path in taken:
+                raise InputError(
+                    f"{other!r} and {path!r} would share a folder, here or on Windows and macOS; give "
+                    "one of them another name, as NAME=DIR"
+                )
+        taken.add(result)
     return dict(folders)
 
 

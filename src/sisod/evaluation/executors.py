@@ -23,7 +23,7 @@ from concurrent.futures import (
     wait,
 )
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -216,7 +216,7 @@ def _open_dask(address: str) -> Iterator[Pool]:
                 ) from None
             n_ahead = 2 * max(1, sum(client.nthreads().values()))
             executor = client.get_executor(pure=False)
-            yield Pool(executor, n_ahead, is_cluster=True, check=_Watch(client, address))
+            yield Pool(executor, n_ahead, is_cluster=True, check=_watch(client, address))
         finally:
             client.close(timeout=_CHECK_AFTER)
     finally:
@@ -236,29 +236,22 @@ async def _ask_scheduler(address: str) -> None:
     await asyncio.wait_for(ask(), _PATIENCE)
 
 
-class _Watch:
-    """Raises if a Dask scheduler, or all its workers, have been gone for some time."""
+def _watch(client: Any, address: str) -> Callable[[], None]:
+    """Return a function that raises once the scheduler, or all its workers, have been gone for long."""
+    last = time.monotonic()
 
-    def __init__(self, client: Any, address: str) -> None:
-        self._client, self._address = client, address
-        self._answered = self._had_worker = time.monotonic()
+    def check() -> None:
+        nonlocal last
+        with suppress(Exception):  # no answer
+            if client.sync(client.scheduler.ncores, callback_timeout=_CHECK_AFTER):
+                last = time.monotonic()
+        if time.monotonic() - last >= _NO_WORKERS:
+            raise InputError(
+                f"the Dask scheduler at {address!r} has lost all its workers, or does not answer any "
+                f"more; {_KEPT}"
+            )
 
-    def __call__(self) -> None:
-        now = time.monotonic()
-        try:
-            workers = self._client.sync(self._client.scheduler.ncores, callback_timeout=_CHECK_AFTER)
-            self._answered = now
-            self._had_worker = now if workers else self._had_worker
-        except Exception:
-            self._had_worker = now
-        if now - self._answered >= _PATIENCE:
-            raise InputError(
-                f"the Dask scheduler at {self._address!r} does not answer any more; {_KEPT}"
-            )
-        if now - self._had_worker >= _NO_WORKERS:
-            raise InputError(
-                f"the Dask scheduler at {self._address!r} has lost all its workers; {_KEPT}"
-            )
+    return check
 
 
 @contextmanager

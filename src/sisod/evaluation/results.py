@@ -227,15 +227,14 @@ class PixelFiles:
         stamps_now = {file.path: file.stamp for file in files}
         names = self.evaluation.images["image"].to_list()
         unchanged: dict[str, str] = {}
-        changed: list[str] = []
-        gone: list[str] = []
+        lost: dict[str, list[str]] = {"changed": [], "gone": []}
         for name, path, stamp in zip(names, paths.to_list(), stamps.to_list(), strict=True):
             if stamps_now.get(path) == stamp:
                 unchanged[name] = path
             else:
-                (changed if path in stamps_now else gone).append(name)
+                lost["changed" if path in stamps_now else "gone"].append(name)
         noun = "map" if what == PREDICTIONS else "ground truth"
-        for images, state in ((changed, "changed"), (gone, "gone")):
+        for state, images in lost.items():
             if images:
                 self._reasons[what].append(
                     f"{pluralize(len(images), noun)} {state} since the evaluation "
