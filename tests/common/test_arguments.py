@@ -78,17 +78,6 @@ def test_a_protocol_takes_what_makes_sense_and_can_be_written(field: str) -> Non
         json.dumps(vars(protocol))  # as every result does
 
 
-def test_the_four_settings_of_a_partition_are_checked_before_the_mask() -> None:
-    for field in ("kind", "connectivity", "min_area", "alpha"):
-        for value in REFUSED[field]:
-            for given in ({"gt": GT}, {"gt": np.zeros_like(GT)}, {"labels": GT.astype(int)}):
-                with pytest.raises((ValueError, TypeError), match=field) as caught:
-                    sisod.partition(**given, **{field: value})
-                check_message(caught.value)
-        for value in ACCEPTED[field]:
-            sisod.partition(GT, **{field: value})
-
-
 def result(**options: Any) -> sisod.Evaluation:
     evaluator = sisod.Evaluator(metrics=["mae", "si_mae"], **options)
     evaluator.update(GT, GT, name="a")

@@ -89,16 +89,6 @@ def test_every_class_is_a_data_set() -> None:
     assert shown["objects"] == expected.run["components"]
 
 
-@pytest.mark.usefixtures("folders")
-def test_a_benchmark_file_names_classes() -> None:
-    Path("bench.toml").write_text(
-        'metrics = "mae"\n[datasets.Birds]\ngt = "gt"\nclass = "3"\n[methods.net]\npred = "net"\n'
-    )
-    found = sisod.evaluate_benchmark("bench.toml", "out", jobs=1)
-    expected = sisod.evaluate("pred3", "mask3", jobs=1, metrics="mae")
-    assert found["Birds", "net"].summary == expected.summary
-
-
 REFUSED = {
     "1,,2": "classes must be different names or numbers",
     "1,1": "got '1,1'",

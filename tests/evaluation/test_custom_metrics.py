@@ -1,7 +1,6 @@
 """Metrics of the user all the way: folders, processes, saved results, groups, intervals, merging."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -233,25 +232,3 @@ def test_the_command_imports_a_function_of_the_current_folder(
     row = dict(zip(names, values, strict=True))
     for own, built_in in (("boundary_error", "mae"), ("named", "mae"), ("si_named", "si_mae")):
         assert float(row[own]) == pytest.approx(float(row[built_in]), abs=1e-12)
-
-
-@pytest.mark.usefixtures("inside_tmp_path")
-def test_workers_import_the_module_that_the_program_imported(three_batches_root: Path) -> None:
-    """The program's folder is the current one; another folder of the path has a module of that name."""
-    for folder, number in (("program", 1.0), ("installed", 2.0)):
-        Path(folder).mkdir()
-        Path(folder, "mine.py").write_text(f"def constant(p, gt):\n    return {number}\n")
-    Path("program/main.py").write_text(
-        "import mine, sisod\n"
-        f"folders = {str(three_batches_root / 'A')!r}, {str(three_batches_root / 'MSOD/mask')!r}\n"
-        "print(sisod.evaluate(*folders, metrics=[mine.constant], jobs=2).summary)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "main.py"],
-        cwd="program",
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(Path("installed").resolve()), *sys.path])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.stdout.strip(), done.stderr) == ("{'constant': 1.0}", "")

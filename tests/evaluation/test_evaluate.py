@@ -112,21 +112,6 @@ def test_all_black_ground_truths(four_images: Path) -> None:
     assert loaded.objects.schema["touches_border"] == pl.Boolean
 
 
-def test_the_same_with_and_without_an_output_folder(three_batches: Path) -> None:
-    assert cv2.imwrite(str(three_batches / "A" / "scene003.png"), np.zeros((12, 16), np.uint8))
-    with pytest.warns(UserWarning, match="1 prediction in 'A' had another size"):
-        kept = sisod.evaluate("A", "MSOD/mask", jobs=1)
-    with pytest.warns(UserWarning, match="1 prediction in 'A' had another size"):
-        loaded = sisod.evaluate("A", "MSOD/mask", jobs=1, out="out")
-    for name in ("summary", "defined", "protocol", "run"):
-        np.testing.assert_equal(getattr(kept, name), getattr(loaded, name))
-    for name in ("images", "objects", "curves", "image_curves", "files"):
-        assert_frame_equal(getattr(kept, name), getattr(loaded, name), check_exact=True)
-    kept.save("copy")
-    assert tables("copy") == tables("out")
-    assert names(three_batches) == ["A", "B", "MSOD", "copy", "out"]
-
-
 # what is there already
 
 

@@ -207,17 +207,3 @@ def test_ground_truths_without_an_object(protocol: str) -> None:
     )
     if protocol == "default":
         assert lines[1:] == ["D: AUC undefined on all 2 images"]
-
-
-def test_every_command_counts_undefined_images() -> None:
-    write("gt", disk(), disk(), np.full((SIDE, SIDE), 255, dtype=np.uint8))
-    write("pred", *[saliency()] * 3)
-    write("other", *[saliency()] * 3)
-    command = ["evaluate", "A=pred", "B=other", "gt", "--dataset", "D", "--out", "out", "--jobs", "1"]
-    line = "AUC, SI-AUC undefined on 1 of 3 images, which is left out of the mean\n"
-    assert run(*command).stderr == f"D: {line}"
-    assert json.loads(Path("out/D/A/run.json").read_text())["undefined"]["auc"] == 1
-    assert run("table", "out").stderr == f"D: {line}"
-    assert run("table", "out", "--metrics", "mae,f_mean").stderr == ""
-    result = run("compare", "out", "--resamples", "10", "--metrics", "mae,auc,si_auc,found")
-    assert result.stderr.splitlines()[-1] == f"warning: {line}".rstrip()

@@ -189,14 +189,3 @@ def test_another_process_is_writing(name: str, here: str) -> None:
         refused = run_command(name)
     text = f"another sisod process is writing to {COMMANDS[name].out!r}; "
     assert error_message(refused) == text + "wait for it or give another folder"
-
-
-@pytest.mark.parametrize("name", ["evaluate", "predict", "train", "frames", "demo"])
-@pytest.mark.slow
-def test_results_of_another_command(name: str, here: str, world: Path) -> None:
-    """Only what a command itself wrote is replaced."""
-    other, out = "frames" if name == "evaluate" else "evaluate", Path(COMMANDS[here].out)
-    shutil.rmtree(out)
-    shutil.copytree(world / f"old {other}" / COMMANDS[other].out, out)
-    with unchanged(name):
-        assert f"of 'sisod {name}'" in error_message(run_command(name))

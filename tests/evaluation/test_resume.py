@@ -1,7 +1,5 @@
 """`sisod evaluate` can be stopped at any moment, by anything, and resumed."""
 
-import errno
-import itertools
 import os
 import random
 import shutil
@@ -16,9 +14,6 @@ import pytest
 from helpers.evaluate_runs import FILES, MAIN, evaluate_refusal, finished, shards
 from helpers.folder_contents import content, names
 from helpers.platforms import posix_signals
-
-from sisod.common import output as files
-from sisod.evaluation import driver
 
 # runs that end early
 
@@ -88,30 +83,6 @@ def test_work_that_was_damaged(three_batches: Path) -> None:
     shard.unlink()
     finished("--metrics", "mae", "--resume")
     assert set(content("out/MSOD/A")) == FILES
-
-
-def full(*_: object, **__: object) -> None:
-    raise OSError(errno.ENOSPC, "No space left on device")
-
-
-FULL = "cannot write below 'out/MSOD': {}; what was finished is kept, make room and use --resume"
-
-
-@pytest.mark.usefixtures("three_batches")
-@pytest.mark.parametrize("at", [0, 2])
-def test_full_disk(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, calls = files.write_atomically, itertools.count()
-
-    def write(path: Path, data: bytes) -> None:
-        return full() if next(calls) == at else real(path, data)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(driver, "write_atomically", write)
-        assert evaluate_refusal() == FULL.format("No space left on device")
-    assert len(shards()) == at
-    finished("--resume")
-    finished(out="unbroken")
-    assert content("out") == content("unbroken")
 
 
 needs_proc = pytest.mark.skipif(

@@ -55,17 +55,6 @@ def test_options_equal_the_name(options: list[str], name: str, four_images: Path
         assert (direct.protocol, direct.summary) == (saved.protocol, saved.summary)
 
 
-def test_a_benchmark_file_names_settings_and_options_change_them(four_images: Path) -> None:
-    file = four_images / "b.toml"
-    text = '[datasets.MSOD]\ngt = "MSOD/mask"\n[methods.A]\npred = "A"\n'
-    file.write_text(f'metrics = "mae"\nprotocol = "paper+connectivity=4"\n{text}')
-    assert run("evaluate", file, "--out", "out", "--min-area", "3").exit_code == 0
-    assert record()["protocol"]["name"] == "paper+min_area=3+connectivity=4"
-    file.write_text(f'protocol = "paper+conectivity=4"\n{text}')
-    wrong = run("evaluate", file, "--out", "wrong")
-    assert "got '+conectivity=4'" in error_message(wrong, exit_codes=(2,))
-
-
 COMMANDS = [
     ["evaluate", "A", "MSOD/mask", "--out", "out"],
     ["stats", "MSOD/mask"],
