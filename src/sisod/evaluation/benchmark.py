@@ -140,7 +140,7 @@ def evaluate_benchmark(
     overwrite: bool = False,
     cluster: str | None = None,
 ) -> dict[tuple[str, str], Evaluation]:
-    """Score every method of a benchmark file on every data set that it has maps for.
+    r"""Score every method of a benchmark file on every data set that it has maps for.
 
     Nothing is scored before all folders are paired and all outputs can be written.
 
@@ -159,6 +159,19 @@ def evaluate_benchmark(
 
     Returns:
         The result of each data set and method, in the order of the file.
+
+    Example:
+        >>> import tempfile
+        >>> import numpy as np
+        >>> root = Path(tempfile.mkdtemp())
+        >>> for folder in ("maps", "masks"):
+        ...     (root / folder).mkdir()
+        ...     np.save(root / folder / "a.npy", np.eye(4, dtype=bool))
+        >>> text = '[datasets.D]\ngt = "masks"\n[methods.EDN]\npred = "maps"'
+        >>> _ = (root / "bench.toml").write_text(text)
+        >>> results = evaluate_benchmark(root / "bench.toml", root / "out", metrics="mae", jobs=1)
+        >>> results["D", "EDN"].summary, (root / "out/D/EDN/run.json").exists()
+        ({'mae': 0.0}, True)
     """
     if not str(file).lower().endswith(".toml"):
         raise UsageError(
@@ -181,6 +194,11 @@ def score_benchmark(
     """Score to OUT/<dataset>/<method>; give the names of each, the result and what to warn of.
 
     All requests are checked before the first is scored.
+
+    Args:
+        requests: by the names of data set and method.
+        out: folder of all results.
+        options: how to score.
     """
     plans = {
         name: check_request(request, options, out.joinpath(*name)) for name, request in requests.items()
@@ -193,7 +211,12 @@ def score_benchmark(
 
 
 def dataset_name(gt_root: str) -> str:
-    """Return the name of a data set: its folder, or the one above if that is called mask or similar."""
+    """Return the name of a data set: its folder, or the one above if that is called mask or similar.
+
+    Example:
+        >>> dataset_name("data/MSOD/mask"), dataset_name("s3://bucket/DUTS.json")
+        ('MSOD', 'DUTS')
+    """
     root = plain_root(gt_root)
     parts = root.split("://")[1].split("/") if is_url(root) else Path(root).resolve().parts[1:]
     named = [part.removesuffix(".json") for part in parts if part]
@@ -203,7 +226,12 @@ def dataset_name(gt_root: str) -> str:
 
 
 def split_name(path: str) -> tuple[str, str]:
-    """Split NAME=DIR; without a name, the method is called like its folder."""
+    """Split NAME=DIR; without a name, the method is called like its folder.
+
+    Example:
+        >>> split_name("EDN=maps/a"), split_name("maps/edn")
+        (('EDN', 'maps/a'), ('edn', 'maps/edn'))
+    """
     name, equals, root = path.partition("=")
     is_name = name and "/" not in name and os.sep not in name
     if equals and is_name and not os.path.exists(path):  # noqa: PTH110  (any text)

@@ -84,6 +84,19 @@ def evaluate(
         overwrite: replace a finished or unfinished result.
         cluster: a Dask scheduler, `tcp://HOST:PORT`, or Ray, `ray` or `ray://HOST:PORT`, instead of
             this machine.
+
+    Returns:
+        Summary, tables and curves; what is odd about the files is said in warnings.
+
+    Example:
+        >>> import tempfile
+        >>> import numpy as np
+        >>> root = Path(tempfile.mkdtemp())
+        >>> for folder in ("maps", "masks"):
+        ...     (root / folder).mkdir()
+        ...     np.save(root / folder / "a.npy", np.eye(4, dtype=bool))
+        >>> evaluate(root / "maps", root / "masks", metrics="mae,si_mae", jobs=1).summary
+        {'mae': 0.0, 'si_mae': 0.0}
     """
     folders = Folders(str(pred_dir), str(gt_dir), pred_suffix, gt_suffix, TruthFormat(labels))
     request = make_request(
@@ -102,7 +115,16 @@ def evaluate(
 
 
 def check_request(request: Request, options: Options, out: Path | None) -> TaskPlan:
-    """Find the files, and validate before scoring starts that the result can be written."""
+    """Find the files, and validate before scoring starts that the result can be written.
+
+    Args:
+        request: what is to be scored.
+        options: how.
+        out: folder of the result; None if it is not written.
+
+    Returns:
+        The tasks, for `evaluate_request`.
+    """
     plan = make_plan(request)
     if options.cluster is not None:
         from sisod.evaluation.executors import check_cluster
@@ -128,7 +150,10 @@ def check_request(request: Request, options: Options, out: Path | None) -> TaskP
 
 
 def make_plan(request: Request) -> TaskPlan:
-    """List the files of both roots and divide them into tasks."""
+    """List the files of both roots and divide them into tasks.
+
+    Many shards on both sides are tasks themselves; otherwise the images are listed and paired by name.
+    """
     is_all = request.names is None and not request.allow_missing
     if is_all and begins_with_shard(request.gt_root) and begins_with_shard(request.pred_root):
         from sisod.evaluation.shards import pair_shards
@@ -208,8 +233,16 @@ def evaluate_request(
     """Score; write the result to `out` unless that is None.
 
     Until all is done, the rows of every task are kept in a hidden folder beside `out`. If `out` is a
-    result of the same files that lacks some of the metrics, these are added to it. The plan is what
-    `check_request` returned, if it was called before.
+    result of the same files that lacks some of the metrics, these are added to it.
+
+    Args:
+        request: what is to be scored.
+        options: how.
+        out: folder of the result.
+        plan: what `check_request` returned, if it was called before.
+
+    Returns:
+        The result, also if it was finished by an earlier run.
     """
     plan = plan or check_request(request, options, out)
     if out is None:

@@ -67,8 +67,11 @@ class Evaluator:
     ) -> None:
         """Score one pair and keep the result; see `sisod.score` for what is accepted.
 
-        Images without a name are numbered by their position, `000000`, `000001`, ...
-        Frames of a `partition` are never counted in `run["kept_below_min_area"]`.
+        Args:
+            pred: the prediction.
+            gt: the ground truth, of the same shape.
+            name: of the image; without one it is numbered by its position, `000000`, `000001`, ...
+            partition: frames of your own, never counted in `run["kept_below_min_area"]`.
         """
         if name is not None:
             check_text("name", name)
@@ -97,7 +100,11 @@ class Evaluator:
                 self._single = 0
 
     def merge(self, other: "Evaluator") -> "Evaluator":
-        """Append the images of another evaluator; return self."""
+        """Append the images of another evaluator, such as one of another process; return self.
+
+        Args:
+            other: of the same protocol and metrics; its images must have other names.
+        """
         if not isinstance(other, Evaluator):
             raise TypeError(f"only another Evaluator can be merged, got {short_repr(other)}")
         if (other.protocol, other._scorer) != (self.protocol, self._scorer):
@@ -121,5 +128,8 @@ class Evaluator:
         return Rows.joined(parts)
 
     def result(self) -> Evaluation:
-        """Return the tables and the summary of everything scored so far."""
+        """Return the tables and the summary of everything scored so far.
+
+        More images may follow; the result does not change with them.
+        """
         return Evaluation.from_rows(self.rows(), self.protocol, custom=self._custom)

@@ -68,11 +68,10 @@ def run_tasks(
     """
     with _open_pool(jobs, cluster) as pool:
         request = replace(request, names=None)  # perhaps a long list, which workers do not need
-        function, size = _score_group, 1
+        size = 1
         if pool.is_cluster:
             pred_root, gt_root = resolved_root(request.pred_root), resolved_root(request.gt_root)
             request = replace(request, pred_root=pred_root, gt_root=gt_root)
-            function = _score_on_cluster
             # large groups spare the scheduler, but every worker should get several; a shard is large
             most = GROUP if isinstance(tasks[0], PairBatch) else 1
             size = max(1, min(most, len(tasks) // (2 * pool.n_ahead)))
@@ -81,7 +80,8 @@ def run_tasks(
 
         def submit(count: int) -> None:
             for group in islice(waiting, count):
-                running[pool.executor.submit(function, request, group)] = group
+                future = pool.executor.submit(_score_group, request, group, on_cluster=pool.is_cluster)
+                running[future] = group
 
         submit(pool.n_ahead)
         while running:
@@ -119,15 +119,13 @@ def _answers(future: "Future[list[Rows]]") -> list[Rows]:
         ) from error
 
 
-def _score_group(request: Request, tasks: Sequence[Task]) -> list[Rows]:
-    return [score_task(request, task) for task in tasks]
-
-
-def _score_on_cluster(request: Request, tasks: Sequence[Task]) -> list[Rows]:
-    """Score on a worker of a cluster, which an error names."""
+def _score_group(request: Request, tasks: Sequence[Task], *, on_cluster: bool) -> list[Rows]:
+    """Score in another process; an error names the worker of a cluster."""
     try:
-        return _score_group(request, tasks)
+        return [score_task(request, task) for task in tasks]
     except InputError as error:
+        if not on_cluster:
+            raise
         raise InputError(
             f"{error} (on the worker {socket.gethostname()!r}; workers read files themselves: give "
             "folders that all of them share, or URLs)"

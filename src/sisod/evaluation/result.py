@@ -129,13 +129,33 @@ class Evaluation:
         )
 
     def save(self, folder: Path | str, *, overwrite: bool = False) -> None:
-        """Write the result to a folder, whole or not at all."""
+        """Write the result to a folder, whole or not at all.
+
+        Args:
+            folder: for the tables (Parquet), summary.json and run.json.
+            overwrite: replace an earlier result, and nothing else.
+
+        Example:
+            >>> import tempfile
+            >>> import sisod
+            >>> evaluator = sisod.Evaluator(metrics="mae")
+            >>> evaluator.update(np.eye(4, dtype=bool), np.eye(4, dtype=bool), name="a")
+            >>> folder = Path(tempfile.mkdtemp()) / "D" / "EDN"
+            >>> evaluator.result().save(folder)
+            >>> Evaluation.load(folder).summary
+            {'mae': 0.0}
+        """
         with open_run(folder, kind=KIND, overwrite=overwrite) as run:
             run.begin()
             self.write(run)
 
     def write(self, run: Run, **record: Any) -> None:
-        """Write the files of the result into the folder of a run, and finish it."""
+        """Write the files of the result into the folder of a run, and finish it.
+
+        Args:
+            run: that has begun.
+            record: further fields of run.json.
+        """
         for name, field_name in _TABLES.items():
             if (table := getattr(self, field_name)) is not None:
                 (run.path / f"{name}.parquet").write_bytes(table_bytes(table))
@@ -146,7 +166,14 @@ class Evaluation:
 
     @classmethod
     def load(cls, folder: Path | str) -> "Evaluation":
-        """Read what `save`, or `sisod evaluate`, wrote."""
+        """Read what `save`, or `sisod evaluate`, wrote.
+
+        Args:
+            folder: of one result.
+
+        Raises:
+            InputError: it is no result, of another version, or a file in it was changed.
+        """
         folder = Path(folder)
         check_utf8(str(folder.absolute()), "the folder name")
         from sisod.evaluation.saved import read_run, read_summary, read_tables
@@ -165,7 +192,11 @@ class Evaluation:
         )
 
     def with_metrics_of(self, other: "Evaluation") -> "Evaluation":
-        """Return this result with the further metrics of another one of the same files and protocol."""
+        """Return this result with the further metrics of another one of the same files and protocol.
+
+        Args:
+            other: whose columns, curves and values are added unless they are here already.
+        """
         import polars as pl
 
         tables = {}
@@ -210,7 +241,9 @@ class Evaluation:
         keys = keys or list(self.summary)[: len(PAPER_KEYS)]
         names = [f"{METRICS[key].title} {arrow(key)}".rstrip() for key in keys]
         width = max(map(len, names), default=0)
-        lines = [f"Evaluation{self._name()}: {sizes}, protocol {self.protocol.name}"]
+        folder = Path(self.run.get("inputs", {}).get("predictions", ""))
+        scored = f" of {folder.name!r}" if folder.name else ""
+        lines = [f"Evaluation{scored}: {sizes}, protocol {self.protocol.name}"]
         for key, name in zip(keys, names, strict=True):
             n_undefined = n_images - self.defined[key]
             note = f"  (undefined on {pluralize(n_undefined, 'image')})" if n_undefined else ""
@@ -218,11 +251,6 @@ class Evaluation:
         if len(keys) < len(self.summary):
             lines.append(f"  and {pluralize(len(self.summary) - len(keys), 'more metric')} in .summary")
         return "\n".join(lines)
-
-    def _name(self) -> str:
-        """What was scored, as far as the record says: the folder of predictions."""
-        folder = Path(self.run.get("inputs", {}).get("predictions", ""))
-        return f" of {folder.name!r}" if folder.name else ""
 
     def _repr_html_(self) -> str:
         """A row for each metric; beside a mean over fewer images their number."""

@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
@@ -19,9 +18,6 @@ from sisod.data.storage import StoredFile, is_remote, list_files
 from sisod.data.truths import TruthFormat, read_prediction, read_truth
 from sisod.evaluation.result import Evaluation
 from sisod.scoring.arrays import Map, grey_table, unit_values
-
-if TYPE_CHECKING:
-    import polars as pl
 
 Picture = NDArray[np.uint8]
 PREDICTIONS, TRUTHS = "predictions", "ground_truths"  # as the record of a result calls their folders
@@ -37,7 +33,20 @@ class Result:
 
 
 def load_results(paths: Sequence[Path | str]) -> list[Result]:
-    """Load every result in or below the given folders, named after DIR/<dataset>/<method>."""
+    """Load every result in or below the given folders, named after DIR/<dataset>/<method>.
+
+    Args:
+        paths: folders that `sisod evaluate` wrote, or folders above them.
+
+    Example:
+        >>> import tempfile
+        >>> import sisod
+        >>> root, evaluator = tempfile.mkdtemp(), sisod.Evaluator(metrics="mae")
+        >>> evaluator.update(np.eye(4, dtype=bool), np.eye(4, dtype=bool), name="a")
+        >>> evaluator.result().save(f"{root}/MSOD/EDN")
+        >>> [(result.dataset, result.method) for result in load_results([root])]
+        [('MSOD', 'EDN')]
+    """
     return [Result(*name, Evaluation.load(folder)) for name, folder in find_results(paths).items()]
 
 
@@ -106,7 +115,12 @@ def _result_folders(path: Path) -> list[Path]:
 
 
 def check_photographs(results: Sequence[Result], image_roots: Mapping[str, Path]) -> None:
-    """Raise if a folder has no photograph of its data set; warn of images without one."""
+    """Raise if a folder has no photograph of its data set; warn of images without one.
+
+    Args:
+        results: whose images are looked for.
+        image_roots: data set -> folder of its photographs.
+    """
     for dataset, root in image_roots.items():
         tables = [result.evaluation.images for result in results if result.dataset == dataset]
         names = sorted({name for table in tables for name in table["image"].to_list()})
@@ -153,7 +167,7 @@ class PixelFiles:
         return "; ".join(self._reasons[what])
 
     def image(self, name: str) -> Picture | None:
-        """Return the photograph (BGR), or None if there is none."""
+        """Return the photograph of an image (BGR), or None if there is none."""
         file = self._images.get(name)
         if file is None or self.image_root is None:
             return None
@@ -161,15 +175,20 @@ class PixelFiles:
 
     def mask(self, name: str) -> NDArray[np.bool_] | None:
         """Return the ground truth, or None if its file is gone or has changed."""
-        path = self._masks.get(name)
+        path = self._files[TRUTHS].get(name)
         if path is None:
             return None
         root = self.evaluation.run["inputs"][TRUTHS]
         return read_truth(root, path, self._meaning).mask(level=self.evaluation.protocol.gt_level)
 
     def prediction(self, name: str, shape: tuple[int, int]) -> Picture | None:
-        """Return the map as it was scored, stretched and of the image's shape, in grey values."""
-        path = self._predictions.get(name)
+        """Return the map as it was scored, stretched, in grey values.
+
+        Args:
+            name: of the image.
+            shape: of the image, to which the map is resized.
+        """
+        path = self._files[PREDICTIONS].get(name)
         if path is None:
             return None
         inputs = self.evaluation.run["inputs"]
@@ -192,51 +211,42 @@ class PixelFiles:
         return {} if self.image_root is None else find_photographs(self.image_root)
 
     @cached_property
-    def _masks(self) -> dict[str, str]:
-        return self._paths(TRUTHS, "ground_truth")
+    def _files(self) -> dict[str, dict[str, str]]:
+        """Kind of files -> image -> path, for the files that are unchanged since they were scored."""
+        return {
+            PREDICTIONS: self._unchanged(PREDICTIONS, "prediction"),
+            TRUTHS: self._unchanged(TRUTHS, "ground_truth"),
+        }
 
-    @cached_property
-    def _predictions(self) -> dict[str, str]:
-        return self._paths(PREDICTIONS, "prediction")
-
-    def _paths(self, what: str, column: str) -> dict[str, str]:
-        """Return image -> path of its file, for the files that are unchanged since they were scored."""
-        root = self.evaluation.run.get("inputs", {}).get(what)
-        files = self.evaluation.files
-        reasons = self._reasons[what]
-        if root is None or files is None:
-            reasons.append("a result made in memory does not say where its maps are")
-        elif is_remote(root) and not self.fetch:
-            reasons.append(f"{root!r} is not asked for pictures; use --fetch to allow that")
-        else:
-            try:
-                return self._unchanged(root, what, files[column], files[f"{column}_stamp"])
-            except InputError as error:
-                reasons.append(str(error))
-        return {}
-
-    def _unchanged(
-        self, root: str, what: str, paths: "pl.Series", stamps: "pl.Series"
-    ) -> dict[str, str]:
+    def _unchanged(self, what: str, column: str) -> dict[str, str]:
         from sisod.data.containers.coco import list_results
 
+        inputs, files = self.evaluation.run.get("inputs", {}), self.evaluation.files
+        root, reasons = inputs.get(what), self._reasons[what]
+        if root is None or files is None:
+            reasons.append("a result made in memory does not say where its maps are")
+            return {}
+        if is_remote(root) and not self.fetch:
+            reasons.append(f"{root!r} is not asked for pictures; use --fetch to allow that")
+            return {}
         is_result = what == PREDICTIONS and is_coco(root)
-        files = (
-            list_results(root, self.evaluation.run["inputs"][TRUTHS]) if is_result else list_files(root)
-        )
-        stamps_now = {file.path: file.stamp for file in files}
-        names = self.evaluation.images["image"].to_list()
+        try:
+            found = list_results(root, inputs[TRUTHS]) if is_result else list_files(root)
+        except InputError as error:
+            reasons.append(str(error))
+            return {}
+        stamps = {file.path: file.stamp for file in found}
         unchanged: dict[str, str] = {}
         lost: dict[str, list[str]] = {"changed": [], "gone": []}
-        for name, path, stamp in zip(names, paths.to_list(), stamps.to_list(), strict=True):
-            if stamps_now.get(path) == stamp:
+        for name, path, stamp in files.select("image", column, f"{column}_stamp").iter_rows():
+            if stamps.get(path) == stamp:
                 unchanged[name] = path
             else:
-                lost["changed" if path in stamps_now else "gone"].append(name)
+                lost["changed" if path in stamps else "gone"].append(name)
         noun = "map" if what == PREDICTIONS else "ground truth"
         for state, images in lost.items():
             if images:
-                self._reasons[what].append(
+                reasons.append(
                     f"{pluralize(len(images), noun)} {state} since the evaluation "
                     f"({shorten_list(images)}), in {root!r}; evaluate again to see more"
                 )

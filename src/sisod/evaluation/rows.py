@@ -47,7 +47,12 @@ class Sums:
 
     @classmethod
     def from_values(cls, values: Values) -> "Sums":
-        """Return the sums over the first axis, the images."""
+        """Return the sums over the first axis, the images.
+
+        Example:
+            >>> Sums.from_values(np.array([[1.0, np.nan], [2.0, 4.0]])).means()
+            array([1.5, 4. ])
+        """
         defined = ~np.isnan(values)
         filled = np.where(defined, values, 0.0)
         high, lost = filled[0], np.zeros_like(filled[0])
@@ -348,14 +353,24 @@ class Rows:
 
 
 def join_counts(counts: dict[str, Values], n_images: int) -> tuple[dict[str, int], Values]:
-    """Return the width of every count of objects, and all of them as one matrix, images x columns."""
+    """Return the width of every count of objects, and all of them as one matrix, images x columns.
+
+    Example:
+        >>> join_counts({"found": np.ones(2), "found_at": np.zeros((2, 3))}, 2)[0]
+        {'found': 1, 'found_at': 3}
+    """
     columns = [values.reshape(n_images, -1) for values in counts.values()]
     widths = {key: column.shape[1] for key, column in zip(counts, columns, strict=True)}
     return widths, np.concatenate([np.empty((n_images, 0)), *columns], axis=1)
 
 
 def split_counts(matrix: Values, widths: dict[str, int]) -> dict[str, Values]:
-    """Return columns of a matrix, the last axis, by the name of their count; of width 1, without it."""
+    """Return columns of a matrix, the last axis, by the name of their count; of width 1, without it.
+
+    Example:
+        >>> split_counts(np.arange(4.0), {"found": 1, "found_at": 3})
+        {'found': np.float64(0.0), 'found_at': array([1., 2., 3.])}
+    """
     ends = np.cumsum(list(widths.values()), dtype=np.intp)[:-1]
     parts = np.split(matrix, ends, axis=-1)[: len(widths)]
     return {

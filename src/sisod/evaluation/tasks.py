@@ -100,8 +100,7 @@ class Request(Folders):
             "ground_truths": resolved_root(self.gt_root),
             "pred_suffix": self.pred_suffix,
             "gt_suffix": self.gt_suffix,
-            **({"labels": True} if self.meaning.labels else {}),
-            **({"class": self.meaning.category} if self.meaning.category else {}),
+            **self.meaning.settings(),
             **({"class_maps": True} if self.class_maps else {}),
         }
 
@@ -134,7 +133,21 @@ def make_request(
     allow_missing: bool = False,
     strict: bool = False,
 ) -> Request:
-    """Return a request with the protocol and the metrics that are named."""
+    """Return a request with the protocol and the metrics that are named.
+
+    Args:
+        folders: what is scored.
+        protocol: or its name.
+        metrics: see `sisod.score`.
+        names: only these images.
+        allow_missing: score what has a prediction instead of raising.
+        strict: raise for predictions of another size instead of resizing them.
+
+    Example:
+        >>> request = make_request(Folders("maps/edn", "MSOD/mask"), metrics="mae")
+        >>> request.protocol.name, request.scorer.keys
+        ('default', ('mae',))
+    """
     if isinstance(names, str):  # it would be taken for a list of letters
         raise UsageError(f"names must be a list of names, got the string {short_repr(names)}")
     protocol = find_protocol(protocol)
@@ -228,7 +241,12 @@ def hash_of(content: Iterable[object]) -> str:
 
 
 def score_task(request: Request, task: Task) -> Rows:
-    """Read and score the images of a task, in any process."""
+    """Read and score the images of a task, in any process.
+
+    Args:
+        request: how they are scored.
+        task: a batch of pairs, or a pair of shards.
+    """
     for metric in request.custom:  # in another process they are not known yet
         register_metric(metric)
     readers, parts = task.images(request), []
