@@ -69,7 +69,7 @@ def test_csv() -> None:
     assert csv_text([]) == ""
     cells = ["=1+1", "+A", "-x", "@f", "-", "two\r\nlines", "cut\rhere", "a-b", -0.5, -3]
     assert csv_text([{"a": cell} for cell in cells]).split("\n", 1)[1] == (
-        "'=1+1\n'+A\n'-x\n'@f\n'-\ntwo\\r\\nlines\ncut\\rhere\na-b\n-0.5\n-3"
+        "'=1+1\n'+A\n'-x\n'@f\n'-\n\"two\nlines\"\n\"cut\nhere\"\na-b\n-0.5\n-3"
     )
 
 

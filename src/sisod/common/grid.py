@@ -267,7 +267,8 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _csv_cell(cell: Any) -> Any:
     if isinstance(cell, str):
-        return printable(f"'{cell}" if cell.startswith(_FORMULA) else cell)
+        text = f"'{cell}" if cell.startswith(_FORMULA) else cell
+        return "\n".join(text.splitlines()) if "\r" in text else text  # which csv does not quote
     return "" if is_nan(cell) else cell
 
 

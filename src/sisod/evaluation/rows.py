@@ -368,8 +368,8 @@ def split_counts(matrix: Values, widths: dict[str, int]) -> dict[str, Values]:
     """Return columns of a matrix, the last axis, by the name of their count; of width 1, without it.
 
     Example:
-        >>> split_counts(np.arange(4.0), {"found": 1, "found_at": 3})
-        {'found': np.float64(0.0), 'found_at': array([1., 2., 3.])}
+        >>> split_counts(np.array([[1.0, 2.0, 3.0]]), {"found": 1, "found_at": 2})
+        {'found': array([1.]), 'found_at': array([[2., 3.]])}
     """
     ends = np.cumsum(list(widths.values()), dtype=np.intp)[:-1]
     parts = np.split(matrix, ends, axis=-1)[: len(widths)]
