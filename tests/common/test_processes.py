@@ -120,7 +120,7 @@ def test_environment_is_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_loaders_can_be_sent_to_processes_that_are_not_forked(tmp_path: Path) -> None:
     """Windows, macOS and, from Python 3.14 on, Linux start workers afresh and send them everything."""
     from sisod.data.datasets import open_dataset
-    from sisod.data.textured_scenes import write_scenes
+    from sisod.data.scenes import write_scenes
     from sisod.training.data import TrainingSet, ValidationSet
     from sisod.training.loaders import make_loaders
     from sisod.training.recipe import find_recipe

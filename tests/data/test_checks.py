@@ -63,9 +63,10 @@ CHANGES: dict[str, Callable[[Picture, Picture], tuple[Picture, Picture]]] = {
 NOTES = {"resized", "thresholded", "stretched", "grey", "constant", "full", "empty mask", "full mask"}
 
 
-@pytest.mark.parametrize("shape", [(40, 60), (48, 48)])
-@pytest.mark.parametrize("problem", CHANGES)
-def test_each_mistake_is_found(problem: str, shape: tuple[int, int], tmp_path: Path) -> None:
+@pytest.mark.parametrize("problem", [*CHANGES, "transposed square"])
+def test_each_mistake_is_found(problem: str, tmp_path: Path) -> None:
+    shape = (48, 48) if problem == "transposed square" else (40, 60)
+    problem = problem.removesuffix(" square")
     maps, masks = write_set(tmp_path, CHANGES[problem], shape)
     if problem == "another data set":  # maps of other images
         contents = [(maps / f"{index}.png").read_bytes() for index in range(N_IMAGES)]

@@ -13,11 +13,11 @@ import cv2
 import numpy as np
 import pytest
 from helpers.damaged_images import GREY, KINDS, SOUND_FILES, check_file, mutated
-from helpers.image_files import bmp, chunk, encoded, exif, grey_as, png, tiff, with_exif
+from helpers.image_files import bmp, chunk, encoded, png, tiff
 from helpers.platforms import glibc, posix_limits
 
 from sisod.common.exceptions import InputError
-from sisod.data import headers, images
+from sisod.data import images
 from sisod.data.headers import read_header
 from sisod.data.truths import read_prediction
 
@@ -90,25 +90,6 @@ def test_markers_that_hide_the_size_of_a_jpeg(marker: int) -> None:
     )
     header = read_header(large)
     assert header is None or (header.height, header.width) == (30000, 30000)
-
-
-def test_a_file_of_nothing_but_chunks_or_segments_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A gigabyte of empty ones would take minutes."""
-    plain, jpeg = png(GREY), encoded(".jpg", GREY)
-    webp = with_exif(encoded(".webp", grey_as(GREY, GREY, GREY)), exif(6))
-    crowded = [
-        plain[:33] + 50 * chunk(b"tEXt", b"") + plain[33:],
-        webp[:30] + 50 * (b"JUNK" + bytes(4)) + webp[30:],
-        jpeg[:2] + 50 * b"\xff\xd0" + jpeg[2:],
-        jpeg[:2] + 50 * b"\xff" + jpeg[2:],
-    ]
-
-    def found() -> list[tuple[bool, int] | None]:
-        return [header and (header.is_cut, header.orientation) for header in map(read_header, crowded)]
-
-    assert found() == [(False, 1), (False, 6), (False, 1), (False, 1)]
-    monkeypatch.setattr(headers, "_MOST_PARTS", 40)
-    assert found() == [(True, 1), (False, 1), None, None]
 
 
 @pytest.mark.parametrize("first", [3, 11])

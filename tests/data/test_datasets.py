@@ -94,7 +94,7 @@ def refusal(root: Path, masks: Path | None = None, prefer: Sequence[str] = ("DUT
 
 def test_what_is_no_data_set(tmp_path: Path) -> None:
     root = tmp_path / "data"
-    assert refusal(root).startswith("'/data' does not exist")
+    assert refusal(root).startswith("'/data' cannot be read")
     root.mkdir()
     assert refusal(root).startswith("'/data' has no folder of images")
     write(root, "a")
@@ -102,7 +102,7 @@ def test_what_is_no_data_set(tmp_path: Path) -> None:
     write_set(root, "ECSSD/image", "ECSSD/mask", "a")
     assert "it holds ECSSD" in refusal(root)
     assert refusal(root, prefer=["DUTS"]).startswith("unknown data set 'DUTS'")
-    assert refusal(root / "a.png").startswith("'/a.png' is a file")
+    assert refusal(root / "a.png").startswith("'/a.png' cannot be read")
 
 
 def test_images_and_masks_that_do_not_fit(tmp_path: Path) -> None:

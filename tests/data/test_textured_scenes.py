@@ -9,8 +9,7 @@ import pytest
 import sisod
 from sisod.data.datasets import open_dataset
 from sisod.data.images import read_array, read_colour
-from sisod.data.scenes import Scene
-from sisod.data.textured_scenes import textured_scenes, write_scenes
+from sisod.data.scenes import Scene, textured_scenes, write_scenes
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 import torch
 from helpers.paths import EXAMPLES
 
-from sisod.data.textured_scenes import write_scenes
+from sisod.data.scenes import write_scenes
 from sisod.losses import PlainLoss, collate_boxes, dice
 
 EXAMPLE = EXAMPLES / "train_with_your_loss.py"

@@ -22,7 +22,7 @@ from typer.testing import Result
 
 from sisod import Evaluation, evaluate, paper
 from sisod.common.output import lock
-from sisod.data.textured_scenes import write_scenes
+from sisod.data.scenes import write_scenes
 from sisod.report.drawing.groups import network_of
 from sisod.reproduction.cells import find_cell
 from sisod.reproduction.loss_time import Bench, Step

@@ -183,8 +183,6 @@ def chosen_keys(metrics: str | Sequence[str] | None, results: "Sequence[Result]"
         if needs_predicted(key):
             for result in results:
                 predicted_tables(result.evaluation, key)
-        if key in OBJECT_SCORES and key not in available:
-            raise InputError(f"no object has a value of {key} in at least one result; leave it out")
     stored = [(result.dataset, result.method, score_keys(result.evaluation)) for result in results]
     require_metrics(stored, [key for key in keys if key in METRICS])
     for key in keys:
@@ -305,20 +303,16 @@ def check_same_images(evaluations: "Mapping[str, Evaluation]") -> dict[str, NDAr
         images = evaluation.images
         orders[name] = images["image"].arg_sort().to_numpy().astype(np.int64)
         truths[name] = {image: rest for image, *rest in images[:, _TRUTH_COLUMNS].rows()}
-        pair = f"{first!r} and {name!r}"
+        problem = ""
         if only := sorted(truths[first].keys() ^ truths[name].keys()):
+            problem = f"images: {len(only)} only in one of them ({shorten_list(only)})"
+        elif evaluation.protocol != base.protocol:
+            problem = f"protocols, {base.protocol.name!r} and {evaluation.protocol.name!r}"
+        elif differ := sorted(i for i, truth in truths[first].items() if truths[name][i] != truth):
+            problem = f"ground truths: {len(differ)} images differ in size or number of objects"
+            problem += f" ({shorten_list(differ)})"
+        if problem:
             raise InputError(
-                f"{pair} are of different images: {len(only)} only in one of them "
-                f"({shorten_list(only)}); evaluate both on the same"
-            )
-        if evaluation.protocol != base.protocol:
-            raise InputError(
-                f"{pair} were scored under different protocols, {base.protocol.name!r} and "
-                f"{evaluation.protocol.name!r}; evaluate both under one"
-            )
-        if differ := sorted(i for i, truth in truths[first].items() if truths[name][i] != truth):
-            raise InputError(
-                f"{pair} were scored against different ground truths: {len(differ)} images differ in "
-                f"size or number of objects ({shorten_list(differ)}); evaluate them again"
+                f"{first!r} and {name!r} are results of different {problem}; evaluate both on the same"
             )
     return orders

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sisod.common.exceptions import InputError, UsageError
-from sisod.common.files import convert, read_json, read_table
+from sisod.common.exceptions import InputError
+from sisod.common.files import convert, read_json
 from sisod.scoring.metrics import PAPER_KEYS
 
 
@@ -85,22 +85,14 @@ class _Row:
 
 
 def read_ablation(path: Path) -> list[AblationRow]:
-    """Read the paper's metrics from ablation.json or ablation.parquet of `sisod ablate`.
+    """Read the paper's metrics from ablation.json of `sisod ablate`.
 
     Raises:
         InputError: the file is not such a table.
     """
-    if path.suffix not in (".json", ".parquet"):
-        raise UsageError(f"{str(path)!r}: expected the ablation as a .json or .parquet file")
+    groups: dict[tuple[str, str, str], list[float]] = {}
     try:
-        if path.suffix == ".json":
-            records = read_json(path, dict[str, Any], name=path.name).get("rows")
-        else:
-            table = read_table(path)
-            keys = [key for key in PAPER_KEYS if key in table.columns]
-            rows = table.to_dicts() if keys else []
-            records = [row | {"scores": {key: row[key] for key in keys}} for row in rows]
-        groups: dict[tuple[str, str, str], list[float]] = {}
+        records = read_json(path, dict[str, Any], name=path.name).get("rows")
         for row in convert(records, list[_Row], name=path.name, strict=False):
             for metric in (key for key in PAPER_KEYS if key in row.scores):
                 value = row.scores[metric]

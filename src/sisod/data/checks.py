@@ -1,10 +1,10 @@
 """What looks wrong with predictions and ground truths, in a sample of pairs, before they are scored."""
 
 import math
-from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -43,34 +43,6 @@ class Finding:
     evidence: str
     remedy: str
     wrong: bool = True
-
-
-@dataclass
-class _Sample:
-    """What was seen: names of the images of each kind, and values of each image."""
-
-    names: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    values: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-
-    def see(self, name: str, **kinds: bool) -> None:
-        for kind, is_so in kinds.items():
-            self.names[kind] += [name] * bool(is_so)
-
-    def add(self, **values: float) -> None:
-        for key, value in values.items():
-            self.values[key].append(value)
-
-    def merge(self, other: "_Sample") -> None:
-        for kind, names in other.names.items():
-            self.names[kind] += names
-        for key, values in other.values.items():
-            self.values[key] += values
-
-    def share(self, kind: str, of: str = "seen") -> float:
-        return len(self.names[kind]) / max(1, len(self.names[of]))
-
-    def mean(self, key: str) -> float:
-        return float(np.mean(self.values[key]))
 
 
 # kind -> share of the pairs from which it is told, evidence, remedy, whether numbers would be wrong
@@ -142,57 +114,54 @@ def check_pairs(
         evidence = f"both are in {str(pred_root)!r}"
         findings.append(Finding("same files", evidence, "give the predictions first"))
     chosen = np.unique(np.linspace(0, len(pairing.pairs) - 1, most).astype(int)).tolist()
-    sample = _Sample()
+    rows: list[dict[str, Any]] = []
     with progress_bar("looking at pairs", len(chosen)) as advance:
         for index in chosen:
             pair = pairing.pairs[index]
-            sample.see(pair.name, seen=True)
             try:
-                seen = _look((pred_root, gt_root), pair, meaning, level)
+                rows.append({"name": pair.name} | _look((pred_root, gt_root), pair, meaning, level))
             except InputError as error:
-                sample.see(str(error), unusable=True)
-            else:
-                sample.merge(seen)
+                rows.append({"name": str(error), "unusable": True})
             advance(1)
-    return findings + _findings(sample, level), len(chosen)
+    return findings + _findings(rows, level), len(chosen)
 
 
-def _look(roots: tuple[str | Path, str | Path], pair: Pair, meaning: TruthFormat, level: int) -> _Sample:
-    """What is seen in one pair."""
-    sample, (pred_root, gt_root) = _Sample(), roots
+def _look(
+    roots: tuple[str | Path, str | Path], pair: Pair, meaning: TruthFormat, level: int
+) -> dict[str, Any]:
+    """What is seen in one pair: of which kinds it is, and values."""
+    pred_root, gt_root = roots
     truth = read_truth(gt_root, pair.gt.path, meaning)
     gt = truth.mask(level=level)
     pred = read_prediction(pred_root, pair.pred.path, gt_root=gt_root, meaning=meaning)
     values = unit_values(pred, normalize="none").astype(np.float32)
-    turned = pred.shape != gt.shape and pred.shape == gt.shape[::-1]
+    is_turned = pred.shape != gt.shape and pred.shape == gt.shape[::-1]
     is_grey, n_values = has_grey_area(truth.array), len(np.unique(pred))
-    is_judged = bool(gt.any() and not gt.all() and n_values > 1)
-    kinds = {
+    row: dict[str, Any] = {
         "0/1": looks_binary(pred),
-        "transposed": turned,
-        "resized": pred.shape != gt.shape and not turned,
+        "transposed": is_turned,
+        "resized": pred.shape != gt.shape and not is_turned,
         "thresholded": n_values == 2,
         "stretched": n_values > 2 and values.min() == 0 and values.max() == 1,
         "constant": n_values == 1,
         "full": values.min() > 0.5,
         "empty mask": not gt.any(),
-        "full mask": bool(gt.all()),
+        "full mask": gt.all(),
         "grey": is_grey,
         "swapped": is_grey and not has_grey_area(pred),
-        "judged": is_judged and not turned,
+        "judged": gt.any() and not gt.all() and n_values > 1 and not is_turned,
     }
-    sample.see(pair.name, **kinds)
     if is_grey:
-        sample.add(**{f"from {other}": float(truth.mask(level=other).mean()) for other in _LEVELS})
-    if is_judged and not turned:
+        row |= {f"from {other}": truth.mask(level=other).mean() for other in _LEVELS}
+    if row["judged"]:
         if pred.shape != gt.shape:
             values = np.asarray(cv2.resize(values, gt.shape[::-1], interpolation=cv2.INTER_LINEAR))
         auc = score(values, gt, metrics=["auc"])["auc"]
         fits = {name: _correlation(move(values), gt) for name, move in _MOVES.items()}
         best = max(fits, key=lambda name: fits[name])
-        sample.see(pair.name, inverted=auc < INVERTED_AUC, **{best: True})
-        sample.add(auc=auc, **{f"gain {best}": fits[best] - fits["as it is"]})
-    return sample
+        row |= {"auc": auc, "inverted": auc < INVERTED_AUC, best: True}
+        row[f"gain {best}"] = fits[best] - fits["as it is"]
+    return row
 
 
 def _shift(y: int, x: int) -> Callable[[Values], Values]:
@@ -224,40 +193,48 @@ def _correlation(values: Values, gt: NDArray[np.bool_]) -> float:
     return float(inside.mean() - p.mean()) * math.sqrt(share / (1 - share)) / spread
 
 
-def _findings(sample: _Sample, level: int) -> list[Finding]:
+def _findings(rows: Sequence[Mapping[str, Any]], level: int) -> list[Finding]:
     """What was seen often enough, with numbers and remedies."""
     found: list[Finding] = []
+    judged = [row for row in rows if row.get("judged")]  # by their values
 
-    def add(kind: str, evidence: str, remedy: str, *, wrong: bool = True, of: str = "seen") -> None:
-        names = sample.names[kind]
-        text = f"{len(names)} of {len(sample.names[of])} {evidence} ({shorten_list(names)})"
-        found.append(Finding(kind, text, remedy, wrong))
+    def names(kind: str) -> list[str]:
+        return [row["name"] for row in rows if row.get(kind)]
 
-    is_swapped = sample.share("swapped") >= _NEARLY_ALL
-    if is_swapped:
-        evidence = "ground truths have grey areas, and their predictions have none"
-        add("swapped", evidence, "give the predictions first, the ground truths last")
-    elif sample.names["grey"]:
-        shares = [f"{100 * sample.mean(f'from {n}'):.2f} % from {n} on" for n in _LEVELS]
-        evidence = f"masks have grey areas, whose salient share is {', '.join(shares)}; now {level}"
-        add("grey", evidence, "--gt-level sets from which value on a pixel is salient", wrong=False)
-    auc = sample.mean("auc") if sample.values["auc"] else 1.0
-    if sample.share("inverted", "judged") >= _MOST:
-        evidence = f"maps are darker on objects than beside them (mean AUC {auc:.3f})"
-        add("inverted", evidence, "save 1 - p, or 255 minus the value", of="judged")
-    for kind in [name for name in _MOVES if name != "as it is"]:
-        gains = sample.values[f"gain {kind}"]
-        if gains and sample.share(kind, "judged") >= _MOST and np.mean(gains) >= _LEAST_GAIN:
-            evidence = f"maps fit better if this is undone (correlation {np.mean(gains):+.3f})"
+    def mean(key: str) -> float:
+        values = [row[key] for row in rows if key in row]
+        return float(np.mean(values)) if values else math.nan
+
+    def add(kind: str, least: float, evidence: str, remedy: str, *, wrong: bool, of: int) -> None:
+        """Add a finding if this share of the pairs, or of those that can be judged, is of its kind."""
+        if (seen := names(kind)) and len(seen) >= least * of:
+            text = f"{len(seen)} of {of} {evidence} ({shorten_list(seen)})"
+            found.append(Finding(kind, text, remedy, wrong))
+
+    evidence = "ground truths have grey areas, and their predictions have none"
+    remedy = "give the predictions first, the ground truths last"
+    add("swapped", _NEARLY_ALL, evidence, remedy, wrong=True, of=len(rows))
+    is_swapped = bool(found)
+    if not is_swapped:
+        shares = ", ".join(f"{100 * mean(f'from {n}'):.2f} % from {n} on" for n in _LEVELS)
+        evidence = f"masks have grey areas, whose salient share is {shares}; now {level}"
+        remedy = "--gt-level sets from which value on a pixel is salient"
+        add("grey", 0, evidence, remedy, wrong=False, of=len(rows))
+    auc = mean("auc")
+    evidence = f"maps are darker on objects than beside them (mean AUC {auc:.3f})"
+    add("inverted", _MOST, evidence, "save 1 - p, or 255 minus the value", wrong=True, of=len(judged))
+    for kind in _MOVES:
+        if kind != "as it is" and (gain := mean(f"gain {kind}")) >= _LEAST_GAIN:
+            evidence = f"maps fit better if this is undone (correlation {gain:+.3f})"
             remedy = "check how maps were resized, cropped, padded or saved"
-            add(kind, evidence, remedy, of="judged")
+            add(kind, _MOST, evidence, remedy, wrong=True, of=len(judged))
     if auc < _LEAST_AUC and not any(one.wrong for one in found):
         evidence = f"map values do not correlate with the masks (mean AUC {auc:.3f})"
         remedy = "check that equal names are the same images: is it another data set?"
-        add("judged", evidence, remedy)
+        add("judged", 0, evidence, remedy, wrong=True, of=len(rows))
         found[-1] = replace(found[-1], problem="another data set")
+    told = {one.problem for one in found} | ({"thresholded"} if is_swapped else set())
     for kind, (least, evidence, remedy, wrong) in _RULES.items():
-        reported = any(one.problem == kind for one in found) or (is_swapped and kind == "thresholded")
-        if sample.names[kind] and sample.share(kind) >= least and not reported:
-            add(kind, evidence, remedy, wrong=wrong)
+        if kind not in told:
+            add(kind, least, evidence, remedy, wrong=wrong, of=len(rows))
     return found

@@ -12,7 +12,7 @@ from sisod.data.catalogue import KNOWN, Known, recognise
 from sisod.data.containers import is_container, is_shard, list_selections, plain_root, split_root
 from sisod.data.files import EXTENSIONS, is_hidden, url_errors
 from sisod.data.pairs import IMAGE_WORDS, MASK_WORDS, files_by_name, find_photographs, normalise
-from sisod.data.storage import is_local_root, list_shards
+from sisod.data.storage import list_shards
 
 _DEEPEST = 3  # folders between a root and a data set's own
 
@@ -86,7 +86,7 @@ def open_dataset(
 
     Example:
         >>> import tempfile
-        >>> from sisod.data.textured_scenes import write_scenes
+        >>> from sisod.data.scenes import write_scenes
         >>> with tempfile.TemporaryDirectory() as root:
         ...     dataset = open_dataset(write_scenes(f"{root}/ships", 2))
         >>> dataset.name, [sample.name for sample in dataset.samples]
@@ -95,7 +95,6 @@ def open_dataset(
     if masks is None:
         folders = _search(Path(root), prefer)
     else:
-        _check_folder(Path(root))
         owner = Path(plain_root(Path(root).absolute()))
         owner = owner.parent if normalise(owner.name) in IMAGE_WORDS else owner
         folders = DatasetFolders(_title(owner), Path(root), Path(masks))
@@ -188,7 +187,6 @@ def find_known(root: Path | str) -> dict[str, DatasetFolders]:
 
     One that cannot be read has a `problem`: the others can still be read.
     """
-    _check_folder(Path(root))
     top = Path(root).absolute()
     found: dict[str, DatasetFolders] = {}
     if is_container(top):
@@ -206,7 +204,6 @@ def find_known(root: Path | str) -> dict[str, DatasetFolders]:
 def _search(root: Path, prefer: Sequence[str]) -> DatasetFolders:
     for name in prefer:
         check_known("data set", name, KNOWN)
-    _check_folder(root)
     if _holds_shards(root):
         return _split_container(root, _title(Path(plain_root(root.absolute()))))
     pair = _pair(root, normalise)
@@ -225,12 +222,6 @@ def _search(root: Path, prefer: Sequence[str]) -> DatasetFolders:
         f"{str(root)!r} has no folder of images (image, images, imgs or the like){preferred}; give a "
         f"folder that has folders of images and masks inside; {holds}"
     )
-
-
-def _check_folder(folder: Path) -> None:
-    if not is_local_root(folder):
-        state = "is a file" if folder.exists() else "does not exist"
-        raise InputError(f"{str(folder)!r} {state}; expected a folder of images or of data sets")
 
 
 def _title(folder: Path) -> str:

@@ -14,9 +14,6 @@ from sisod.common.exceptions import InputError
 
 MOST_PIXELS = 1 << 28  # 268 megapixels, 16384 x 16384
 MOST_BYTES = 1 << 30  # of an unpacked image: so many pixels of four bytes
-# chunks or segments that are read: a gigabyte of empty ones would take minutes; a sound file of two
-# gigabytes, in chunks of 8 KB as libpng writes them, has half as many
-_MOST_PARTS = 1 << 19
 
 
 class Header(NamedTuple):
@@ -125,10 +122,8 @@ def _png(data: bytes) -> Header | None:
 
 def _chunks(data: bytes, *, is_png: bool) -> Iterator[tuple[bytes, int, int]]:
     """Yield kind, and begin and end of the content, of every chunk of a PNG or WebP file."""
-    at, size = 8 if is_png else 12, len(data)
-    for _ in range(_MOST_PARTS):
-        if at + 8 > size:
-            return
+    at = 8 if is_png else 12
+    while at + 8 <= len(data):
         if is_png:
             length, kind = struct.unpack_from(">I4s", data, at)
         else:
@@ -176,8 +171,8 @@ _ALONE = frozenset({0x01, *range(0xD0, 0xD8)})  # markers without a segment
 
 def _jpeg(data: bytes) -> Header | None:
     size, exif, least, is_cut, at = None, b"", 0, True, 2
-    for _ in range(_MOST_PARTS):  # segments up to the first scan
-        marker = data[at + 1] if at + 4 <= len(data) and data[at] == 0xFF else 0
+    while at + 4 <= len(data) and data[at] == 0xFF:  # segments up to the first scan
+        marker = data[at + 1]
         if marker == 0xFF or marker in _ALONE:
             at += 1 if marker == 0xFF else 2  # the first is a fill byte
             continue
@@ -201,10 +196,9 @@ def _jpeg(data: bytes) -> Header | None:
 
 
 def _webp(data: bytes) -> Header | None:
-    kind, head, channels = data[12:16], data[:30], 3
+    kind, head, channels, exif = data[12:16], data[:30], 3, b""
     parts = reversed(list(_chunks(data, is_png=False)))  # of two of a kind, the first counts
     chunks = {name: slice(begin, end) for name, begin, end in parts}
-    exif = b""
     if kind == b"VP8X" and len(head) == 30:
         width, height = (int.from_bytes(head[at : at + 3], "little") + 1 for at in (24, 27))
         channels = 4 if head[20] & 0x10 else 3

@@ -82,14 +82,13 @@ def _inspect(one: Inspection, folders: DatasetFolders) -> Inspection:
     except InputError as error:
         return replace(one, trouble=str(error))
     n_images = len(samples) + len(without_mask)
-    trouble = None if n_images else "no images"
-    for names, what in (
-        (unreadable, "files are not images"),
-        (without_image, "masks have no image"),
-        (without_mask, "images have no mask"),  # said first
-    ):
-        if names:
-            trouble = f"{len(names)} {what}: {shorten_list(list(names))}"
+    problems = {
+        "images have no mask": without_mask,
+        "masks have no image": without_image,
+        "files are not images": unreadable,
+    }
+    troubles = [f"{len(n)} {what}: {shorten_list([*n])}" for what, n in problems.items() if n]
+    trouble = next(iter(troubles), None if n_images else "no images")
     return replace(
         one,
         images=n_images,

@@ -1,7 +1,6 @@
 """Listing and reading of files below a folder, a URL of fsspec, or a container at either."""
 
 import os
-import re
 import stat
 from collections import deque
 from collections.abc import Iterator
@@ -33,8 +32,7 @@ from sisod.data.files import (
 )
 from sisod.data.files import StoredFile as StoredFile
 
-_LOCAL_PATHS = {"file", "local"}  # protocols that take a relative path below the working folder
-_ON_THIS_MACHINE = _LOCAL_PATHS | {"memory", "zip", "tar", "dir"}
+_ON_THIS_MACHINE = {"file", "local", "memory", "zip", "tar", "dir"}  # protocols
 
 
 def list_files(root: str | Path) -> list[StoredFile]:
@@ -76,21 +74,12 @@ def list_shards(root: str | Path) -> list[Shard]:
 
 
 def begins_with_shard(root: str) -> bool:
-    """Tell from the first file in a folder whether it may hold shards; a full listing may take long."""
+    """Tell from the first file in a folder whether it may hold shards."""
     base, _ = split_root(root)
-    if is_shard(base):  # one file
+    if is_shard(base) or is_coco(base):
         return False
-    with url_errors(base):
-        if is_url(base):
-            system, path = file_system(base)
-            folders = system.walk(path)
-        else:
-            folders = os.walk(base) if os.path.isdir(base) else iter(())  # noqa: PTH112
-        for _, _, names in folders:
-            for name in names:
-                if not is_hidden(name) and (is_shard(name) or has_image_extension(name)):
-                    return is_shard(name)
-    return False
+    paths = (file.path for file in _list(base) if not is_hidden(file.path))
+    return next((is_shard(path) for path in paths if is_shard(path) or has_image_extension(path)), False)
 
 
 def read_bytes(root: str | Path, path: str) -> bytes:
@@ -118,8 +107,7 @@ def _list_root(root: str) -> tuple[str, str, list[StoredFile]]:
     base, selection = split_root(root)
     if is_container(base) and not _is_folder(base):
         return base, selection, [StoredFile("", file_state(base).stamp)]
-    files = _list_url(base) if is_url(base) else _list_folder(base)
-    visible = (file for file in files if not is_hidden(file.path))
+    visible = (file for file in _list(base) if not is_hidden(file.path))
     return base, selection, sorted(visible, key=lambda file: file.path)
 
 
@@ -133,6 +121,10 @@ def _shards(base: str, selection: str, files: list[StoredFile]) -> list[Shard]:
         for file in files
         if is_shard(file.path or base)
     ]
+
+
+def _list(root: str) -> Iterator[StoredFile]:
+    return _list_url(root) if is_url(root) else _list_folder(root)
 
 
 def _list_folder(root: str) -> Iterator[StoredFile]:
@@ -216,22 +208,13 @@ def _is_folder(root: str, name: str = "") -> bool:
 def resolved_root(root: str | Path) -> str:
     """Return a root that means the same in every working folder, of this process and of others.
 
+    A URL is returned as it is, so local paths in it must be absolute.
+
     Example:
         >>> resolved_root("s3://bucket/maps"), resolved_root("maps") == str(Path.cwd() / "maps")
         ('s3://bucket/maps', True)
     """
-    if not is_url(root):
-        return str(Path(root).resolve())
-    return "::".join(_resolved_link(link) for link in str(root).split("::"))
-
-
-def _resolved_link(link: str) -> str:
-    """Resolve one link of a chain of URLs: a URL, the name of a protocol alone, or a local path."""
-    protocol, separator, path = link.rpartition("://")
-    if separator and protocol in _LOCAL_PATHS:
-        return f"{protocol}://{Path(path).resolve()}"
-    is_protocol = re.fullmatch("[a-z]*", link)  # as fsspec tells one from a path
-    return link if separator or is_protocol else str(Path(link).resolve())
+    return str(root if is_url(root) else Path(root).resolve())
 
 
 def is_remote(root: str | Path) -> bool:

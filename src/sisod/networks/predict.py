@@ -64,7 +64,7 @@ def predict_folder(
     Example:
         >>> import tempfile
         >>> from sisod import networks
-        >>> from sisod.data.textured_scenes import write_scenes
+        >>> from sisod.data.scenes import write_scenes
         >>> with tempfile.TemporaryDirectory() as root:
         ...     images = write_scenes(f"{root}/data", 2, shape=(40, 48)) / "image"
         ...     done = predict_folder(networks.create("tiny"), images, f"{root}/maps", size=32)

@@ -21,7 +21,7 @@ from sisod.common.processes import default_jobs
 from sisod.common.run_folder import open_run
 from sisod.common.streams import progress_bar
 from sisod.data.datasets import open_dataset
-from sisod.data.textured_scenes import write_scenes
+from sisod.data.scenes import write_scenes
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import load_results
 from sisod.scoring.metrics import METRICS

@@ -17,7 +17,7 @@ from sisod import networks, paper
 from sisod.common.grid import Format, Grid, render
 from sisod.common.streams import progress_bar
 from sisod.data.catalogue import KNOWN
-from sisod.data.textured_scenes import textured_scenes
+from sisod.data.scenes import textured_scenes
 from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of
 from sisod.reproduction.stopwatch import duration, interleaved_medians, machine
 

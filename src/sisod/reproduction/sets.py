@@ -9,7 +9,7 @@ from sisod.common.output import lock, readable_errors
 from sisod.common.run_folder import open_run
 from sisod.data.catalogue import KNOWN
 from sisod.data.datasets import Dataset, find_known, open_dataset
-from sisod.data.textured_scenes import write_scenes
+from sisod.data.scenes import write_scenes
 
 TRAINING = "DUTS-TR"
 
