@@ -168,8 +168,8 @@ def images(*contents: bytes | None, names: list[str | None] | None = None) -> pl
 
 
 TABLES: dict[str, tuple[dict[str, pl.Series], str, str]] = {
-    "no images": ({"score": pl.Series([1.5])}, "", "no column of images, that is of bytes"),
-    "another column": ({"mask": images(PNG), "label": pl.Series([3])}, "#label", "no column 'label' of"),
+    "no images": ({"score": pl.Series([1.5])}, "", "one column of images, that is of bytes"),
+    "another column": ({"mask": images(PNG), "label": pl.Series([3])}, "#label", "a column 'label' of"),
     "two columns": ({"image": images(PNG), "mask": images(PNG)}, "", "like this: x.parquet#mask"),
     "no names": ({"mask": pl.Series([PNG])}, "", "does not name its images"),
     "null": ({"mask": images(PNG, None)}, "", "row 1 has no image"),

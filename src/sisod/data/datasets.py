@@ -186,6 +186,17 @@ def find_known(root: Path | str) -> dict[str, DatasetFolders]:
     """Return the folders of the known data sets at or below a folder, by name.
 
     One that cannot be read has a `problem`: the others can still be read.
+
+    Args:
+        root: a folder that holds data sets, a data set's own folder, or a container of one.
+
+    Example:
+        >>> import tempfile
+        >>> from sisod.data.scenes import write_scenes
+        >>> with tempfile.TemporaryDirectory() as root:
+        ...     folders = find_known(write_scenes(f"{root}/ECSSD", 1))
+        >>> folders["ECSSD"].mask_dir.name
+        'mask'
     """
     top = Path(root).absolute()
     found: dict[str, DatasetFolders] = {}

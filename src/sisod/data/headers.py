@@ -218,10 +218,8 @@ def _webp(data: bytes) -> Header | None:
 _WIDTH, _HEIGHT, _BITS, _PHOTOMETRIC, _ORIENTATION, _SAMPLES = 256, 257, 258, 262, 274, 277
 _READ = (_WIDTH, _HEIGHT, _BITS, _PHOTOMETRIC, _ORIENTATION, _SAMPLES)
 _WHITE_IS_ZERO, _BLACK_IS_ZERO = 0, 1
-# byte order; type of offsets and values; type of the number of entries; as letters of struct
-_TIFF = {b"II*\0": ("<", "I", "H"), b"MM\0*": (">", "I", "H")}
-_TIFF |= {b"II+\0": ("<", "Q", "Q"), b"MM\0+": (">", "Q", "Q")}  # BigTIFF
-_INTEGERS = {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i", 16: "Q", 17: "q"}  # integer types
+_TIFF = {b"II*\0": "<", b"MM\0*": ">"}  # byte order
+_INTEGERS = {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i"}  # integer types, as letters of struct
 
 
 def _tiff(data: bytes) -> Header | None:
@@ -247,22 +245,20 @@ def _tiff(data: bytes) -> Header | None:
 
 
 def tiff_tags(data: bytes) -> dict[int, int]:
-    """Return the first number of each tag that is used here; an empty dict for another format.
+    """Return the first number of each tag that is used here; an empty dict for BigTIFF and the like.
 
     As in libtiff, the first entry of a repeated tag counts, and an entry that does not hold exactly one
     number is ignored; only the number of bits may be given for every sample.
     """
     if data[:4] not in _TIFF:
         return {}
-    order, offset, count = _TIFF[data[:4]]
-    size = struct.calcsize(offset)
-    (at,) = struct.unpack_from(order + offset, data, size)
-    (entries,) = struct.unpack_from(order + count, data, at)
+    order = _TIFF[data[:4]]
+    (at,) = struct.unpack_from(order + "I", data, 4)
+    (entries,) = struct.unpack_from(order + "H", data, at)
     tags: dict[int, int] = {}
     seen: set[int] = set()
-    for index in range(min(entries, 1000)):
-        begin = at + struct.calcsize(count) + index * (4 + 2 * size)
-        tag, kind, length = struct.unpack_from(order + "HH" + offset, data, begin)
+    for begin in range(at + 2, at + 2 + 12 * min(entries, 1000), 12):
+        tag, kind, length = struct.unpack_from(order + "HHI", data, begin)
         if tag not in _READ or tag in seen:
             continue
         if kind not in _INTEGERS:
@@ -270,8 +266,8 @@ def tiff_tags(data: bytes) -> dict[int, int]:
         seen.add(tag)
         if length != 1 and (tag != _BITS or length == 0):
             continue
-        place = begin + 4 + size
-        if length * struct.calcsize(_INTEGERS[kind]) > size:  # then the entry holds an offset
-            (place,) = struct.unpack_from(order + offset, data, place)
+        place = begin + 8
+        if length * struct.calcsize(_INTEGERS[kind]) > 4:  # then the entry holds an offset
+            (place,) = struct.unpack_from(order + "I", data, place)
         (tags[tag],) = struct.unpack_from(order + _INTEGERS[kind], data, place)
     return tags

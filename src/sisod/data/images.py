@@ -37,7 +37,12 @@ _MOST_HEADER = 1 << 17  # bytes of the header of a NumPy array, far more than Nu
 
 
 def read_array(root: str | Path, path: str) -> NDArray[Any]:
-    """Return the array of one grey file below a root; see `decode`."""
+    """Return the array of one grey file below a root; see `decode`.
+
+    Args:
+        root: folder, container or URL.
+        path: of the file below it.
+    """
     return decode(read_bytes(root, path), display_path(root, path))
 
 

@@ -93,16 +93,12 @@ def _find_column(file: str, title: str) -> _Column:
 
     schema = _schema(file)
     images = [name for name, kind in schema.items() if _is_image(kind)]
-    if title not in images and (title or not images):
+    if title not in images and (title or len(images) != 1):
         columns = shorten_list([f"{name} ({kind})" for name, kind in schema.items()])
         raise InputError(
-            f"{file!r} has no column {f'{title!r} ' if title else ''}of images, that is of bytes or of "
-            f"structs of bytes and path; it has {columns}"
-        )
-    if not title and len(images) > 1:
-        raise InputError(
-            f"{file!r} has {len(images)} columns of images ({', '.join(images)}); choose one like "
-            f"this: {Path(file).name}#{images[-1]}"
+            f"{file!r} has {columns}; expected {f'a column {title!r}' if title else 'one column'} of "
+            "images, that is of bytes or of structs of bytes and path; choose one of several like this: "
+            f"{Path(file).name}#{images[-1] if images else 'image'}"
         )
     title = title or images[0]
     # by position: `pl.col` takes the names "^x$" and "*" for patterns
@@ -181,6 +177,12 @@ def parquet_file(files: Mapping[str, bytes], *, column: str) -> bytes:
     Args:
         files: the images by name.
         column: name of the column.
+
+    Example:
+        >>> data = parquet_file({"night/im1.png": b"..."}, column="mask")
+        >>> import polars as pl
+        >>> pl.read_parquet(data)["mask"].to_list()
+        [{'bytes': b'...', 'path': 'night/im1.png'}]
     """
     import polars as pl
 
