@@ -61,7 +61,7 @@ REFUSALS: dict[str, tuple[list[str], list[str], dict[str, Any], str]] = {
     "two masks": (["a.png"], ["a.png", "a.jpg"], {}, "'gts' has two files for the image 'a'"),
     "others": (["a_sal.png"], ["a.png"], {"allow_missing": True}, "it has a_sal; .* use --pred-suffix"),
     "no predictions": ([], ["a.png"], {"allow_missing": True}, "it has no image files at all"),
-    "no masks": (["a.png"], ["a.txt"], {}, "'gts' has no image files; expected ground truths as png"),
+    "no masks": (["a.png"], ["a.txt"], {}, "'gts' has no image files; expected ground truths as jpg"),
     "no such suffix": (["a.png"], ["a.png"], {"gt_suffix": "_gt"}, "no image files ending in '_gt'"),
     "no names": (["a.png"], ["a.png"], {"names": []}, "names is empty"),
     "names": (["a.png"], ["a.png"], {"names": ["x", "y"]}, "2 of 2 listed .* no ground truth .* (x, y)"),

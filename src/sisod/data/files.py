@@ -12,7 +12,9 @@ from typing import IO, Any, NamedTuple
 from sisod.common.exceptions import InputError, printable, require
 from sisod.common.output import is_url
 
-EXTENSIONS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".npy", ".npz")
+# of two photographs of one image the first of these is taken; JPEG first, since some data sets keep the
+# masks, as PNG, beside their photographs
+EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".npy", ".npz")
 _OF_WINDOWS = ("Thumbs.db", "desktop.ini")
 MOST_CONTENT = 1 << 31  # bytes of a file that is read: twice what the largest image takes unpacked
 

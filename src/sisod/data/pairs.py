@@ -13,9 +13,6 @@ from sisod.data.containers import is_coco
 from sisod.data.files import EXTENSIONS, read_file
 from sisod.data.storage import StoredFile, list_files
 
-# of two photographs of one image the first of these is taken; JPEG first, since some data sets keep the
-# masks, as PNG, beside their photographs
-PHOTOGRAPH_ORDER = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".npy", ".npz")
 # names of folders of images and of masks, without case and punctuation
 IMAGE_WORDS = frozenset(
     {"image", "images", "img", "imgs", "im", "ims", "picture", "pictures"}
@@ -228,7 +225,7 @@ def image_name(file: StoredFile, suffix: str = "") -> str | None:
 def find_photographs(root: str | Path, *, all_used: bool = False) -> dict[str, StoredFile]:
     """Return the photographs below a root by the names of their images.
 
-    Of several files for one image, one is taken in the order of `PHOTOGRAPH_ORDER`; a warning says so.
+    Of several files for one image, one is taken in the order of `EXTENSIONS`; a warning says so.
 
     Args:
         root: folder, container or URL.
@@ -238,7 +235,7 @@ def find_photographs(root: str | Path, *, all_used: bool = False) -> dict[str, S
     replaced: dict[str, StoredFile] = {}
 
     def rank(file: StoredFile) -> tuple[int, str]:
-        fits = [file.path.lower().endswith(extension) for extension in PHOTOGRAPH_ORDER]
+        fits = [file.path.lower().endswith(extension) for extension in EXTENSIONS]
         return [*fits, True].index(True), file.path
 
     for file in list_files(root):
@@ -251,7 +248,7 @@ def find_photographs(root: str | Path, *, all_used: bool = False) -> dict[str, S
         first = min(replaced)
         warnings.warn(
             f"{len(replaced)} images in {str(root)!r} have more than one file; one of them is used, in "
-            f"the order {', '.join(extension[1:] for extension in PHOTOGRAPH_ORDER[:-2])}: "
+            f"the order {', '.join(extension[1:] for extension in EXTENSIONS[:-2])}: "
             f"{files[first].path!r} and not {replaced[first].path!r}",
             InputWarning,
             stacklevel=2,
