@@ -1,6 +1,4 @@
-"""The error breakdown of a result: by hand, sums over classes, groups and images, older results."""
-
-from pathlib import Path
+"""The error breakdown of a result: by hand, sums over classes, groups and images."""
 
 import numpy as np
 import polars as pl
@@ -11,8 +9,7 @@ from numpy.typing import NDArray
 import sisod
 from sisod.analysis import error_breakdown
 from sisod.analysis.error_breakdown import ERROR_CLASSES
-from sisod.analysis.object_counts import counts_matrix
-from sisod.scoring.counting.object_counts import ERROR_COUNTS, OBJECT_CLASSES
+from sisod.scoring.counting.object_counts import OBJECT_CLASSES
 
 MAPS = object_maps()
 RAW = sisod.Protocol("raw", normalize="none", min_area=3)
@@ -108,19 +105,6 @@ def test_tables_agree_with_the_counts_of_every_image() -> None:
         assert [expected.get(image, 0) for image in counts["image"]] == column.to_list(), name
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_processes_and_files_change_no_bit(jobs: int, three_batches: Path, tmp_path: Path) -> None:
-    direct = sisod.evaluate(three_batches / "A", three_batches / "MSOD" / "mask", jobs=1)
-    out = tmp_path / "out"
-    sisod.evaluate(three_batches / "A", three_batches / "MSOD" / "mask", jobs=jobs, out=out)
-    loaded = sisod.Evaluation.load(out)
-    assert error_breakdown(loaded).equals(error_breakdown(direct))
-    assert loaded.objects.equals(direct.objects)
-    assert loaded.counts is not None
-    assert direct.counts is not None
-    assert loaded.counts.equals(direct.counts)
-
-
 def test_other_protocols() -> None:
     official = gathered(["random1", "random2"], "official")
     assert "error" not in official.objects.columns
@@ -133,9 +117,3 @@ def test_nothing_salient_and_nothing_predicted() -> None:
     assert table["objects"].sum() == table["pixels"].sum() == 0
     assert table["object_share"].drop_nulls().is_nan().all()
     assert (table["image_share"].drop_nulls() == 0).all()
-
-
-def test_bootstraps_leave_the_breakdown_out() -> None:
-    widths, _ = counts_matrix(WHOLE, curves=True)
-    assert not set(widths) & set(ERROR_COUNTS)
-    assert "objects" in widths
