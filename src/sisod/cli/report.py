@@ -21,7 +21,7 @@ Images = Annotated[
 ]
 Ablation = Annotated[
     Path | None,
-    typer.Option("--ablation", metavar="FILE", help="Table of 'sisod ablate', .json or .parquet."),
+    typer.Option("--ablation", metavar="FILE", help="Table of 'sisod ablate', ablation.json."),
 ]
 
 Fetch = Annotated[

@@ -227,15 +227,18 @@ def _read_array(file: IO[bytes], name: str) -> NDArray[Any]:
     reader = {(1, 0): form.read_array_header_1_0, (2, 0): form.read_array_header_2_0}[version]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # for headers written by Python 2
-        shape, _, dtype = reader(head)
+        shape, by_columns, dtype = reader(head)
     if len(shape) != 2:
         raise InputError(
             f"{name!r} holds an array of shape {shape}; expected height and width; remove the other "
             "dimensions, as numpy.squeeze does where their size is 1"
         )
     check_size(shape, dtype.itemsize, name)
-    file.seek(0)
-    array: NDArray[Any] = form.read_array(file, allow_pickle=False)
+    content = np.empty(shape[0] * shape[1] * dtype.itemsize, dtype=np.uint8)
+    file.seek(head.tell())
+    if dtype.hasobject or file.readinto(content) < len(content):  # type: ignore[attr-defined]
+        raise ValueError
+    array: NDArray[Any] = content.view(dtype).reshape(shape, order="F" if by_columns else "C")
     return array
 
 
