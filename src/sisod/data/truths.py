@@ -145,11 +145,9 @@ def read_prediction(
 
         return coco.read_results(root, gt_root, path, meaning.category)
     data, name = read_bytes(root, path), display_path(root, path)
-    if class_maps and is_coco(gt_root):
-        from sisod.data.containers import coco
-
-        return _decode_class(data, name, coco.find_category(gt_root, meaning.category), meaning.category)
-    return decode_prediction(data, name, meaning if class_maps else BINARY_MASK)
+    if class_maps:
+        return _decode_class(data, name, check_category(gt_root, meaning.category), meaning.category)
+    return decode_prediction(data, name)
 
 
 def decode_prediction(data: bytes, name: str, meaning: TruthFormat = BINARY_MASK) -> Map:
@@ -176,14 +174,18 @@ def _decode_class(data: bytes, name: str, number: int | None, category: str) -> 
     return as_map(classes == number)
 
 
-def check_category(gt_root: str | Path, category: str) -> None:
-    """Raise if the ground truths cannot have a class."""
+def check_category(gt_root: str | Path, category: str) -> int | None:
+    """Return the number of a class; raise if the ground truths cannot have it.
+
+    Args:
+        gt_root: of the ground truths, whose COCO file knows the names of categories.
+        category: name or number of a category of COCO, else the number of the class.
+    """
     if is_coco(gt_root) and category:
         from sisod.data.containers import coco
 
-        coco.find_category(gt_root, category)
-    else:
-        class_number(category)
+        return coco.find_category(gt_root, category)
+    return class_number(category)
 
 
 def class_number(category: str) -> int:
