@@ -35,8 +35,6 @@ NO_OBJECTS = "the protocol 'official' has no predicted objects"
 USAGE: dict[str, list[Callable[[], object]]] = {
     "expected two or more methods to compare, got 1": [
         lambda: analysis.compare_many({"a": A}),
-    ],
-    "names must be two different strings": [
         lambda: analysis.compare(A, A, names=("A", "A")),
     ],
     "resamples must be at least 1, got 0": [lambda: analysis.compare(A, A, resamples=0)],

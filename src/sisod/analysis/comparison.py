@@ -243,7 +243,7 @@ def compare(
             over all objects.
         resamples: number of bootstrap resamples, and of permutations.
         seed: of the resampling and the permutations; the same seed gives the same numbers.
-        names: of the two results.
+        names: of the two results, which must differ.
 
     Example:
         Three images; the first method finds the object on all of them, the second on one:
@@ -257,8 +257,6 @@ def compare(
         >>> compare(first.result(), second.result(), metrics="mae").table["difference"].round(3)[0]
         -0.222
     """
-    if len(names) != 2 or len(set(names)) != 2 or not all(isinstance(name, str) for name in names):
-        raise UsageError(f"names must be two different strings, one for each result, got {names!r}")
     results = dict(zip(names, (a, b), strict=True))
     return compare_many(results, metrics=metrics, resamples=resamples, seed=seed)
 
