@@ -101,8 +101,6 @@ def _list_root(root: str) -> tuple[str, str, list[StoredFile]]:
 
     A root that is itself a shard is its only file, with an empty path.
     """
-    if not root:  # of an unset variable of a shell; the system would take the current folder
-        raise UsageError("the name of a folder is empty; expected a folder, a container or a URL")
     check_utf8(root, "the folder name")
     base, selection = split_root(root)
     if is_container(base) and not _is_folder(base):
@@ -124,6 +122,8 @@ def _shards(base: str, selection: str, files: list[StoredFile]) -> list[Shard]:
 
 
 def _list(root: str) -> Iterator[StoredFile]:
+    if not root:  # of an unset variable of a shell; the system would take the current folder
+        raise UsageError("the name of a folder is empty; expected a folder, a container or a URL")
     return _list_url(root) if is_url(root) else _list_folder(root)
 
 
