@@ -9,7 +9,6 @@ from rich.console import Console
 from sisod.common.grid import (
     Better,
     Grid,
-    best_rows,
     csv_text,
     interval_text,
     number,
@@ -139,7 +138,7 @@ def test_groups_of_columns_are_named_in_every_format() -> None:
 def test_ranks(cells: list[str], better: Better, ranks: list[set[int]]) -> None:
     assert ranked_rows(cells, better, most=2) == ranks
     assert ranked_rows(cells, better, most=0) == []
-    assert best_rows(cells, better) == ranks[0]
+    assert ranked_rows(cells, better) == ranks[:1]
 
 
 def test_fits_is_the_width_at_which_a_table_is_not_split() -> None:

@@ -180,17 +180,7 @@ def _latex_line(cells: Sequence[str]) -> str:
     return guard + " & ".join(cells) + r" \\"
 
 
-def best_rows(cells: Sequence[str], better: Better) -> set[int]:
-    """Return the rows with the best number of a column, as printed; none if there is only one number.
-
-    Example:
-        >>> best_rows(["0.25", "0.75", "-", "0.75"], "up")
-        {1, 3}
-    """
-    return ranked_rows(cells, better, most=1)[0]
-
-
-def ranked_rows(cells: Sequence[str], better: Better, *, most: int) -> list[set[int]]:
+def ranked_rows(cells: Sequence[str], better: Better, *, most: int = 1) -> list[set[int]]:
     """Return the rows of rank 1, 2, ..., `most` in a column, by its numbers as printed.
 
     Equal numbers share a rank: after two best there is no second. Of two numbers only the best has a

@@ -165,16 +165,15 @@ class Rows:
     Attributes:
         names: of the images; None for an image without a name.
         values: images x metrics.
-        counts: images x columns of counts of objects; see `Totals.count_widths`.
-        tables: the other columns of `images`, `objects`, `predicted` (unless the protocol has none),
-            `curves`, `facts` and, for images that are files, `files`; without the names of the images.
+        tables: the other columns of `images`, `objects`, `predicted` and `counts` (unless the protocol
+            has none), `curves`, `facts` and, for images that are files, `files`; without the names of
+            the images.
         totals: sums over the images.
         extra: names of predictions that have no ground truth.
     """
 
     names: tuple[str | None, ...]
     values: Values
-    counts: Values
     tables: dict[str, Columns]
     totals: Totals
     extra: tuple[str, ...] = ()
@@ -220,7 +219,7 @@ class Rows:
             FACTS: {name: facts[name].astype(np.int64) for name in _FACT_NAMES},
         }
         if scores.predicted:
-            tables["predicted"] = scores.predicted
+            tables |= {"predicted": scores.predicted, "counts": dict(scores.object_counts)}
         if files:
             tables[FILES] = {
                 "prediction": np.array([pred.path.encode() for pred, _ in files]),
@@ -228,8 +227,7 @@ class Rows:
                 "ground_truth": np.array([gt.path.encode() for _, gt in files]),
                 "ground_truth_stamp": np.array([gt.stamp.encode() for _, gt in files]),
             }
-        _, counts = join_counts(scores.object_counts, len(names))
-        return cls(tuple(names), scores.values, counts, tables, Totals.from_scores(scores))
+        return cls(tuple(names), scores.values, tables, Totals.from_scores(scores))
 
     @classmethod
     def joined(cls, parts: "Sequence[Rows]") -> "Rows":
@@ -241,7 +239,7 @@ class Rows:
         if not scored:
             nothing = np.zeros(0)
             totals = Totals((), (), {}, Sums(nothing, nothing, nothing.astype(np.int64)))
-            return cls((), np.zeros((0, 0)), np.zeros((0, 0)), {}, totals, extra)
+            return cls((), np.zeros((0, 0)), {}, totals, extra)
         tables = {
             table: {
                 name: np.concatenate([part.tables[table][name] for part in scored]) for name in columns
@@ -251,7 +249,6 @@ class Rows:
         return cls(
             names=tuple(name for part in scored for name in part.names),
             values=np.concatenate([part.values for part in scored]),
-            counts=np.concatenate([part.counts for part in scored]),
             tables=tables,
             totals=functools.reduce(Totals.plus, (part.totals for part in scored)),
             extra=extra,
@@ -275,8 +272,7 @@ class Rows:
         columns_of = self.tables | {"images": self.tables["images"] | metrics}
         n_rows = {"objects": self.tables["images"]["n_objects"]}
         if "predicted" in self.tables:
-            columns_of["counts"] = split_counts(self.counts, self.totals.count_widths)
-            n_rows["predicted"] = columns_of["counts"]["predicted"].astype(np.int64)
+            n_rows["predicted"] = self.tables["counts"]["predicted"].astype(np.int64)
         columns_of.pop(FACTS)
         tables = {}
         for table, columns in columns_of.items():
@@ -317,7 +313,6 @@ class Rows:
             "count_widths": np.array(list(totals.count_widths.values()), dtype=np.int64),
             **{f"sums {name}": array for name, array in vars(totals.sums).items()},
             "values": self.values,
-            "counts": self.counts,
         }
         for table, columns in self.tables.items():
             arrays |= {f"{table}/{name}": column for name, column in columns.items()}
@@ -339,7 +334,7 @@ class Rows:
             }
             widths = dict(zip(texts["count_names"], texts["count_widths"], strict=True))
             sums = Sums(*(arrays.pop(f"sums {field.name}") for field in dataclasses.fields(Sums)))
-            values, counts = arrays.pop("values"), arrays.pop("counts")
+            values = arrays.pop("values")
         except (ValueError, KeyError, EOFError, OSError) as error:
             raise InputError(
                 f"{where} is damaged, or of another version; remove it and score it again"
@@ -349,7 +344,7 @@ class Rows:
             table, _, name = label.partition("/")
             tables.setdefault(table, {})[name] = column
         totals = Totals(texts["keys"], texts["curve_names"], widths, sums)
-        return cls(texts["names"], values, counts, tables, totals, texts["extra"])
+        return cls(texts["names"], values, tables, totals, texts["extra"])
 
 
 def join_counts(counts: dict[str, Values], n_images: int) -> tuple[dict[str, int], Values]:

@@ -14,7 +14,7 @@ from sisod.analysis.bootstrap import RESAMPLES
 from sisod.analysis.error_breakdown import CLASS_TITLES
 from sisod.analysis.seeds import AblationRow, group_seeds, read_ablation
 from sisod.common.exceptions import InputError, UsageError, require
-from sisod.common.grid import Grid, best_rows, number
+from sisod.common.grid import Grid, number, ranked_rows
 from sisod.common.output import write_output
 from sisod.common.streams import progress_bar
 from sisod.common.version import __version__
@@ -156,7 +156,7 @@ def ablation_grid(rows: Sequence[AblationRow]) -> Grid:
     bold: set[tuple[int, int]] = set()
     for index, column in enumerate(columns, start=1):
         compared = [row for row in rows if (row.dataset, row.metric) == column]
-        best = best_rows([number(row.mean) for row in compared], METRICS[column[1]].better)
+        (best,) = ranked_rows([number(row.mean) for row in compared], METRICS[column[1]].better)
         for i, row in enumerate(compared):
             place = losses.index(row.loss)
             deviation = "" if math.isnan(row.deviation) else f" ± {number(row.deviation)}"

@@ -16,7 +16,7 @@ from sisod.analysis.scores import direction, heading, score_keys, title
 from sisod.analysis.seeds import group_seeds, mean_and_deviation
 from sisod.analysis.significance import LEVEL
 from sisod.common.exceptions import InputError
-from sisod.common.grid import Better, Grid, best_rows, interval_text, number
+from sisod.common.grid import Better, Grid, interval_text, number, ranked_rows
 from sisod.evaluation.notes import undefined_notes
 from sisod.evaluation.results import Result
 from sisod.report.differences import (
@@ -224,7 +224,7 @@ class DatasetScores:
         for column in chain(*groups.values()):
             cells = [self._cell(method, column.key) for method in methods]
             if not self.obstacle:
-                best = best_rows([cell.text for cell in cells], column.better)
+                (best,) = ranked_rows([cell.text for cell in cells], column.better)
                 cells = [replace(cell, best=row in best) for row, cell in enumerate(cells)]
                 if column.key == _BIAS and best:
                     cells = self._tested_bias(methods, cells, min(best))
@@ -297,7 +297,7 @@ class DatasetScores:
             means = [mean_and_deviation([values[run] for run in runs])[0] for runs in self.runs.values()]
             cells = list(map(number, means))
             rows.append((heading(key), *cells))
-            best = set() if self.obstacle else best_rows(cells, direction(key))
+            best = set() if self.obstacle else ranked_rows(cells, direction(key))[0]
             bold |= {(row, 1 + column) for column in best}
         return Grid(("metric", *self.methods), tuple(rows), n_text=1, bold=frozenset(bold))
 
