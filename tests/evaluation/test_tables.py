@@ -163,7 +163,7 @@ def test_what_cannot_be_combined(table: pl.DataFrame) -> None:
         ([scores[:2]], "the tables have 2 rows, but the details of 4 images, not the same"),
         ([scores, scores[1:]], "the tables have 7 rows, but the details of 4 images, not the same"),
         ([scores, twice], f"the image {table['name'][0]!r} was scored twice"),
-        ([scores, other], "scores of different protocol cannot be combined"),
+        ([scores, other], "scores by different protocols or metrics cannot be combined"),
         ([broken], "a cell of the column 'details' is damaged, or of another version"),
     ):
         with pytest.raises(InputError, match=f"^{text}") as info:

@@ -80,7 +80,13 @@ def check_flag(name: str, value: object) -> None:
 
 
 def check_text(name: str, value: object) -> None:
-    """Raise if a value is not text."""
+    """Raise if a value is not text.
+
+    Example:
+        >>> check_text("name", 5)
+        Traceback (most recent call last):
+        sisod.common.exceptions.UsageError: name must be text, got 5
+    """
     if not isinstance(value, str):
         raise UsageError(f"{name} must be text, got {short_repr(value)}")
 
@@ -122,7 +128,7 @@ _LONGEST = 200  # characters of a name that are compared with the known ones
 
 
 def check_known(what: str, name: object, known: Collection[str]) -> None:
-    """Raise for an unknown name, and a value that is not text."""
+    """Raise for an unknown name, and a value that is not text; see `unknown_name_message`."""
     if not isinstance(name, str) or name not in known:
         raise UsageError(unknown_name_message(what, name, known))
 
@@ -154,7 +160,12 @@ def unknown_name_message(
 
 
 def similar_names(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> list[str]:
-    """Return the known names that are spelled similarly, the most similar one first."""
+    """Return the known names that are spelled similarly, the most similar one first.
+
+    Example:
+        >>> similar_names("mea", ["mse", "mae", "auc"])
+        ['mae', 'mse']
+    """
     similar = difflib.get_close_matches(name[:_LONGEST], known, n=5, cutoff=cutoff)
     return sorted(similar, key=lambda other: sorted(other) != sorted(name))  # swapped letters first
 

@@ -214,12 +214,22 @@ def number(value: float, *, digits: int = 4, sign: bool = False) -> str:
 
 
 def interval_text(low: float, high: float, *, sign: bool = False) -> str:
-    """Return an interval as tables print it: - where undefined."""
+    """Return an interval as tables print it: - where undefined.
+
+    Example:
+        >>> interval_text(-0.1, 0.2, sign=True)
+        '-0.1000 to +0.2000'
+    """
     return "-" if math.isnan(low) else f"{number(low, sign=sign)} to {number(high, sign=sign)}"
 
 
 def percent(share: float) -> str:
-    """Return a share in percent as tables print it: - where undefined."""
+    """Return a share in percent as tables print it: - where undefined.
+
+    Example:
+        >>> percent(0.125)
+        '12.5 %'
+    """
     return "-" if math.isnan(share) else f"{100 * share:.1f} %"
 
 

@@ -37,7 +37,12 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write several files of a folder: all, or none if there is no room for one."""
+    """Write several files of a folder: all, or none if there is no room for one.
+
+    Args:
+        folder: made if it does not exist.
+        contents: path below the folder -> bytes.
+    """
     temporary: dict[Path, Path] = {}
     try:
         for name, data in contents.items():

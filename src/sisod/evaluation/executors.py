@@ -47,7 +47,14 @@ _ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}  # the w
 
 @dataclass(frozen=True)
 class Pool:
-    """An executor, how many tasks it is given at a time, and a check that raises if it is gone."""
+    """Where tasks are scored.
+
+    Attributes:
+        executor: runs functions in other processes.
+        n_ahead: how many tasks it is given at a time.
+        is_cluster: whether the processes are on other machines.
+        check: raises if nobody is there to answer any more.
+    """
 
     executor: Executor
     n_ahead: int

@@ -20,9 +20,11 @@ _MOST_TITLES = 6  # metrics that a note lists
 
 
 def run_notes(run: Mapping[str, Any], request: Request) -> list[str]:
-    """Return warnings about the images of a result, from its record.
+    """Return warnings about the images of a result, one sentence each.
 
-    Paths are as the user gave them.
+    Args:
+        run: the record of the result.
+        request: what was scored; its paths are as the user gave them.
     """
     inputs, protocol, category = run.get("inputs", {}), request.protocol, request.meaning.category
     pred, gt = f"in {request.pred_root!r}", f"in {request.gt_root!r}"
@@ -115,7 +117,15 @@ def run_notes(run: Mapping[str, Any], request: Request) -> list[str]:
 
 
 def grey_masks_note(root: str, protocol: Protocol, n_grey: int, n_masks: int, n_emptied: int) -> str:
-    """Return how many masks have grey areas, what is made of them, and how many become empty."""
+    """Return how many masks have grey areas, what is made of them, and how many become empty.
+
+    Args:
+        root: of the masks.
+        protocol: by which they are scored.
+        n_grey: number of masks with grey areas.
+        n_masks: number of all masks.
+        n_emptied: number of those that are grey or dark and have no salient pixel.
+    """
     emptied = f"; {n_emptied} have no salient pixel then" if n_emptied else ""
     values = ", though their grey values are scored" if protocol.released_code else ""
     return (

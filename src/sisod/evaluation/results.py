@@ -51,7 +51,14 @@ def load_results(paths: Sequence[Path | str]) -> list[Result]:
 
 
 def find_results(paths: Sequence[Path | str]) -> dict[tuple[str, str], Path]:
-    """Return the folder of every result in or below the given folders, by data set and method."""
+    """Return the folder of every result in or below the given folders, by data set and method.
+
+    Args:
+        paths: folders that `sisod evaluate` wrote, or folders above them.
+
+    Raises:
+        InputError: there is no result, or two have the same data set and method.
+    """
     by_name: dict[tuple[str, str], Path] = {}
     for path in paths:
         for folder in _result_folders(Path(path)):
@@ -254,7 +261,13 @@ class PixelFiles:
 
 
 def grey(pred: Map, shape: tuple[int, int], evaluation: Evaluation) -> Picture:
-    """Return a map as 8-bit grey values of a shape, stretched as the protocol says."""
+    """Return a map as 8-bit grey values of a shape, stretched as the protocol says.
+
+    Args:
+        pred: the map.
+        shape: height and width.
+        evaluation: the result, whose protocol says whether maps are stretched.
+    """
     if pred.shape != shape:
         pred = np.asarray(cv2.resize(pred, shape[::-1], interpolation=cv2.INTER_LINEAR))
     normalize = evaluation.protocol.normalize

@@ -45,6 +45,9 @@ def read_run(folder: Path) -> dict[str, Any]:
     """Read run.json: the record of settings, inputs and counts.
 
     Metrics of the user that it describes are added to `METRICS`; their functions are not imported.
+
+    Raises:
+        InputError: the folder is no result, or one of another version.
     """
     with _naming(folder):
         run = read_json(folder / RUN_FILE, dict[str, Any], fmt=FORMAT, name=RUN_FILE)
@@ -73,7 +76,12 @@ def read_summary(folder: Path, run: dict[str, Any]) -> tuple[dict[str, float], d
 
 
 def read_tables(folder: Path, run: dict[str, Any]) -> "dict[str, pl.DataFrame]":
-    """Read all tables that run.json lists, by name."""
+    """Read all tables that run.json lists, by name.
+
+    Args:
+        folder: the result's folder.
+        run: what `read_run` returned.
+    """
     listed = [file.removesuffix(".parquet") for file in run[DIGESTS] if file.endswith(".parquet")]
     with _naming(folder):
         return {

@@ -139,13 +139,11 @@ def combine_scores(tables: Iterable[Any]) -> Evaluation:
             "there are no scores to combine; pass what score_table(..., details=True) returns"
         )
     settings = all_settings[0]
-    for other in all_settings[1:]:
-        for key in settings:
-            if settings[key] != other[key]:
-                raise InputError(
-                    f"scores of different {key} cannot be combined: {short_repr(settings[key])} and "
-                    f"{short_repr(other[key])}; score all images in the same way"
-                )
+    if any(other != settings for other in all_settings):
+        raise InputError(
+            "scores by different protocols or metrics cannot be combined; score all images in the same "
+            "way"
+        )
     add_stored(settings["custom"])
     record = {"custom": settings["custom"]} if settings["custom"] else {}
     protocol = Protocol(**settings["protocol"])

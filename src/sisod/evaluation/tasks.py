@@ -63,7 +63,11 @@ class Folders:
     class_maps: bool = False
 
     def of_class(self, category: str) -> "Folders":
-        """Return the folders of one class: maps in a folder of its name, or else class maps."""
+        """Return the folders of one class: maps in a folder of its name, or else class maps.
+
+        Args:
+            category: number of the class; of a COCO file its name or number.
+        """
         check_category(self.gt_root, category)
         chosen = dataclasses.replace(self, meaning=TruthFormat(self.meaning.labels, category))
         if is_coco(self.pred_root):
@@ -94,7 +98,13 @@ class Request(Folders):
     strict: bool = False
 
     def inputs(self) -> dict[str, Any]:
-        """Return what is read, as run.json stores it; roots mean the same in every working folder."""
+        """Return what is read, as run.json stores it; roots mean the same in every working folder.
+
+        Example:
+            >>> request = make_request(Folders("file:///maps", "file:///masks", "_sal"), metrics="mae")
+            >>> request.inputs()["pred_suffix"]
+            '_sal'
+        """
         return {
             "predictions": resolved_root(self.pred_root),
             "ground_truths": resolved_root(self.gt_root),
@@ -172,14 +182,23 @@ def make_request(
 
 
 class PairReader(NamedTuple):
-    """An image whose two files are read when they are needed, with their names for messages."""
+    """An image whose two files are read when they are needed.
+
+    Attributes:
+        name: of the image.
+        pred: reads the prediction.
+        gt: reads the ground truth.
+        pred_label: name of the prediction's file for messages.
+        gt_label: the same of the ground truth.
+        files: paths and stamps of both, of images that are files.
+    """
 
     name: str
     pred: Callable[[], Map]
     gt: Callable[[], Truth]
     pred_label: str
     gt_label: str
-    files: tuple[StoredFile, StoredFile] | None = None  # of images that are files
+    files: tuple[StoredFile, StoredFile] | None = None
 
 
 @dataclass(frozen=True)
@@ -236,7 +255,12 @@ class TaskPlan(NamedTuple):
 
 
 def hash_of(content: Iterable[object]) -> str:
-    """Return a short hash of the names and stamps of files."""
+    """Return a short hash of the names and stamps of files.
+
+    Example:
+        >>> hash_of([("a.png", "12-1")]) == hash_of([("a.png", "12-2")])
+        False
+    """
     return hashlib.sha256(repr(list(content)).encode(errors="surrogatepass")).hexdigest()[:16]
 
 
