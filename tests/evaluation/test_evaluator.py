@@ -127,11 +127,11 @@ def test_names() -> None:
     evaluator.update(mask, mask)
     assert len(evaluator) == 2
     assert evaluator.result().images["image"].to_list() == ["x", "000001"]
-    with pytest.raises(ValueError, match="would count twice"):
+    with pytest.raises(ValueError, match="only another Evaluator"):
         evaluator.merge(evaluator)
     with pytest.raises(ValueError, match="both evaluators scored 'x'"):
         evaluator.merge(copy.deepcopy(evaluator))
-    with pytest.raises(ValueError, match="differ in protocol or metrics"):
+    with pytest.raises(ValueError, match="same protocol and metrics"):
         evaluator.merge(sisod.Evaluator(metrics="mse"))
 
 

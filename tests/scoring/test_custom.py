@@ -137,7 +137,7 @@ def test_the_newest_function_of_a_key_is_used_and_an_evaluator_keeps_its_own() -
     assert first.result().summary == {"x": 1.0, "si_x": 1.0}
     assert second.result().summary == sisod.score(PRED, GT, metrics="x") == {"x": 2.0}
     assert first.result().run["custom"]["x"]["si"] == "composite"
-    with pytest.raises(ValueError, match="evaluators differ in protocol or metrics"):
+    with pytest.raises(ValueError, match="of the same protocol and metrics"):
         first.merge(second)
 
 
@@ -216,8 +216,8 @@ def test_anything_but_a_number_is_one_sentence(returned: object, text: str) -> N
         (":f", "':f' does not name a function; expected package.module:function"),
         ("a b:f", "does not name a function"),
         ("os:", "does not name a function"),
-        ("no_such_module:f", "there is no module 'no_such_module'; install it, or start in the folder"),
-        ("helpers.no_such:f", "there is no module 'helpers.no_such'"),
+        ("no_such_module:f", "No module named 'no_such_module'; install it, or start in the folder"),
+        ("helpers.no_such:f", "No module named 'helpers.no_such'"),
         (
             "helpers.custom_metrics:overlapp",
             "unknown function of 'helpers.custom_metrics' 'overlapp'; did you mean 'overlap'",

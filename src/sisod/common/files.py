@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints, is_typeddict
 
@@ -28,12 +29,7 @@ def read_json(path: Path, kind: type[T], *, fmt: int | None = None, name: str = 
         InputError: the file cannot be read, or has another format; or a field has the wrong type.
     """
     name = name or repr(str(path))
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{name} cannot be read: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{name} is not a JSON file: {one_line(str(error))}") from error
+    content = _parse(path, name, "JSON", json.loads)
     if fmt is not None and isinstance(content, dict) and content.get("format") != fmt:
         raise InputError(
             f"{name} has the format {short_repr(content.get('format'))}, but this version of sisod "
@@ -44,13 +40,17 @@ def read_json(path: Path, kind: type[T], *, fmt: int | None = None, name: str = 
 
 def read_toml(path: Path, *, name: str = "") -> dict[str, Any]:
     """Return the tables of a TOML file, called `name` in messages; see `convert` for what follows."""
-    name = name or repr(str(path))
+    tables: dict[str, Any] = _parse(path, name or repr(str(path)), "TOML", tomllib.loads)
+    return tables
+
+
+def _parse(path: Path, name: str, kind: str, parse: Callable[[str], Any]) -> Any:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return parse(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(f"{name} cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, a path with a NUL
-        raise InputError(f"{name} is not a TOML file: {one_line(str(error))}") from error
+        raise InputError(f"{name} cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:  # no such content, not UTF-8, a path with a NUL
+        raise InputError(f"{name} is not a {kind} file: {one_line(str(error))}") from error
 
 
 def read_table(path: Path, data: bytes | None = None) -> "pl.DataFrame":

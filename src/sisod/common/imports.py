@@ -25,14 +25,11 @@ def import_attribute(name: str, what: str) -> Any:
     module_name, _, path = name.partition(":")
     try:
         attribute: Any = _import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"the {what} {name!r} cannot be imported: there is no module {error.name!r}; install it, or "
-            "start in the folder that holds it"
-        ) from error
     except (Exception, SystemExit) as error:
+        is_missing = isinstance(error, ModuleNotFoundError)
+        advice = "; install it, or start in the folder that holds it" if is_missing else ""
         raise InputError(
-            f"the {what} {name!r} cannot be imported: its module raised {describe_error(error)}"
+            f"the {what} {name!r} cannot be imported: {describe_error(error)}{advice}"
         ) from error
     for part in path.split("."):
         if not hasattr(attribute, part):

@@ -173,10 +173,6 @@ def evaluate_benchmark(
         >>> results["D", "EDN"].summary, (root / "out/D/EDN/run.json").exists()
         ({'mae': 0.0}, True)
     """
-    if not str(file).lower().endswith(".toml"):
-        raise UsageError(
-            f"file must be a TOML file of methods and data sets, got {short_repr(str(file))}"
-        )
     requests = read_benchmark([str(file)]).requests(
         protocol=protocol, metrics=metrics, names=names, allow_missing=allow_missing, strict=strict
     )
@@ -235,8 +231,6 @@ def split_name(path: str) -> tuple[str, str]:
     name, equals, root = path.partition("=")
     is_name = name and "/" not in name and os.sep not in name
     if equals and is_name and not os.path.exists(path):  # noqa: PTH110  (any text)
-        if not root:
-            raise UsageError(f"{path!r} names a method but no folder; expected NAME=DIR")
         return name, root
     plain = plain_root(path).rstrip("/") if is_url(path) else str(Path(plain_root(path)).resolve())
     return Path(plain).name.removesuffix(".json"), path

@@ -105,12 +105,12 @@ class Evaluator:
         Args:
             other: of the same protocol and metrics; its images must have other names.
         """
-        if not isinstance(other, Evaluator):
-            raise TypeError(f"only another Evaluator can be merged, got {short_repr(other)}")
-        if (other.protocol, other._scorer) != (self.protocol, self._scorer):
-            raise ValueError("evaluators differ in protocol or metrics; only equal ones can be merged")
-        if other is self:
-            raise ValueError("only another Evaluator can be merged; these images would count twice")
+        is_other = isinstance(other, Evaluator) and other is not self
+        if not is_other or (other.protocol, other._scorer) != (self.protocol, self._scorer):
+            raise ValueError(
+                "only another Evaluator of the same protocol and metrics can be merged, got "
+                f"{short_repr(other)}"
+            )
         known, parts, _ = other._state()
         with self._lock:
             if shared := self._known & known:

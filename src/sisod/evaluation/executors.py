@@ -31,7 +31,7 @@ from typing import Any
 import cv2
 
 from sisod.common.exceptions import InputError, UsageError, require
-from sisod.common.imports import describe_error
+from sisod.common.imports import describe_error, explain_errors
 from sisod.common.processes import keep_freed_memory, safe_children
 from sisod.data.storage import resolved_root
 from sisod.evaluation.rows import Rows
@@ -266,12 +266,8 @@ def _open_ray(address: str) -> Iterator[Pool]:
 
     was_running = ray.is_initialized()
     if not was_running:
-        try:
+        with explain_errors(f"no Ray cluster answers at {address!r}"):
             ray.init(None if address == "ray" else address, log_to_driver=False, logging_level="ERROR")
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise InputError(
-                f"no Ray cluster answers at {address!r}: {describe_error(error)}"
-            ) from error
     try:
         n_cpus = max(1, int(ray.cluster_resources().get("CPU", 1)))
         yield Pool(_RayExecutor(), 2 * n_cpus, is_cluster=True)

@@ -8,9 +8,9 @@ import functools
 from collections.abc import Iterator
 
 from sisod.common.arguments import check_utf8
-from sisod.common.exceptions import InputError, printable, shorten_list
+from sisod.common.exceptions import InputError, shorten_list
 from sisod.data.containers import list_members, read_shard
-from sisod.data.files import Shard, StoredFile
+from sisod.data.files import Shard, StoredFile, url_errors
 from sisod.data.images import display_path
 from sisod.data.pairs import image_name
 from sisod.data.storage import list_shards, resolved_root
@@ -101,7 +101,7 @@ def _member_names(shard: Shard, suffix: str) -> set[str]:
 def _images(shard: Shard, root: str, suffix: str) -> Iterator[tuple[str, StoredFile, bytes]]:
     """Give the images of a shard with their names; raise if a name comes twice."""
     paths: dict[str, str] = {}
-    try:
+    with url_errors(shard.file):
         for file, data in read_shard(shard):
             name = image_name(file, suffix)
             if name is None:
@@ -113,6 +113,3 @@ def _images(shard: Shard, root: str, suffix: str) -> Iterator[tuple[str, StoredF
                 )
             paths[name] = file.path
             yield name, file, data
-    except OSError as error:
-        reason = error.strerror or error
-        raise InputError(f"{printable(shard.file)!r} cannot be read: {reason}") from error

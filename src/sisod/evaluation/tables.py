@@ -117,8 +117,6 @@ def combine_scores(tables: Iterable[Any]) -> Evaluation:
         >>> result.summary, result.images["image"].to_list()
         ({'mae': 0.0}, ['a', 'b'])
     """
-    if isinstance(tables, Mapping) or hasattr(tables, "columns"):
-        raise UsageError("tables must be a list of tables, got one table; pass [table]")
     names: list[str] = []
     parts: list[Rows] = []
     all_settings: list[dict[str, Any]] = []
@@ -224,11 +222,8 @@ def _to_polars(table: Any) -> "pl.DataFrame":
     if isinstance(table, pl.DataFrame):
         return table
     if isinstance(table, Mapping):
-        try:  # as lists, for polars takes NumPy's objects as they are
-            return pl.DataFrame({key: list(column) for key, column in table.items()})
-        except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
-            reason = printable(str(error).split("\n")[0])
-            raise InputError(f"the dict is not a table of columns of equal length: {reason}") from error
+        # as lists, for polars takes NumPy's objects as they are
+        return pl.DataFrame({key: list(column) for key, column in table.items()})
     if hasattr(table, "__arrow_c_stream__"):
         return pl.DataFrame(table)
     raise UsageError(
