@@ -1,7 +1,8 @@
 # make demo    installs what the demo needs and shows what this is about
 # make test    installs everything and runs every check
 # make quick   the tests of the core that are not slow: under a minute on two cores
-# make newest  the built wheel with the newest version of every dependency, tests of the core
+# make newest  the built wheel with the newest version of every dependency: quick tests that use them;
+#              with WHEEL_TESTS=tests every test that runs without an extra
 # make lowest  the same with the lowest versions that pyproject.toml admits
 # make wide    newest PyTorch, torchvision and timm (about 6 GB), the whole suite
 # make sanitize  the kernel with address and undefined-behaviour checks, then under valgrind, fuzzed for ten minutes and one
@@ -15,6 +16,8 @@ WIDE_PYTHON := .venv-wide/$(SCRIPTS)/python
 PIP := -m pip install --quiet --disable-pip-version-check
 # what neither trains, draws nor starts processes
 CORE := $(addprefix tests/,analysis cli compat data paper project scoring)
+# in the wheel, where another version of a dependency would show
+WHEEL_TESTS ?= -m "not slow" $(addprefix tests/,analysis cli common data evaluation project scoring)
 PYTEST := -m pytest -n auto --dist loadfile --durations=15
 # a process for every core, and one thread in each
 export OMP_NUM_THREADS ?= 1
@@ -26,7 +29,9 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: .venv/demo
 	$(BIN)/sisod demo --out demo
 
-test: check docs
+# two processes check the types and the documents at the same time
+test: .venv/ready
+	$(MAKE) -j2 check docs
 	$(BIN)/python $(PYTEST)
 
 quick: .venv/ready
@@ -46,7 +51,7 @@ dist: .venv-dist/ready
 	$(DIST_PYTHON) -m build --outdir dist
 
 newest lowest: dist
-	$(PYTHON) tools/test_wheel.py $@ dist
+	$(PYTHON) tools/test_wheel.py $@ dist $(WHEEL_TESTS)
 
 wide: .venv-wide/ready
 	$(WIDE_PYTHON) $(PYTEST) --allow-missing-packages

@@ -1,6 +1,6 @@
 """Write `tests/scoring/boundary_golden.json`: what outside tools say of boundaries.
 
-The maps are those of `helpers.boundary_maps`. The tools need different versions of NumPy, so each is run
+The maps are those of `helpers.object_maps`. The tools need different versions of NumPy, so each is run
 in an environment of its own and replaces its own values:
 
     python -m pip install faster-coco-eval==1.8.0 scipy
@@ -31,8 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from helpers.boundary_maps import boundary_maps
-from helpers.object_maps import Mask, digest
+from helpers.object_maps import Mask, boundary_maps, digest
 
 GOLDEN_PATH = Path(__file__).parents[1] / "tests" / "scoring" / "boundary_golden.json"
 

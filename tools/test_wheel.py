@@ -1,7 +1,9 @@
 """Test the built wheel in an empty environment, from a folder without `src`.
 
-    python tools/test_wheel.py newest dist
-    python tools/test_wheel.py lowest dist
+    python tools/test_wheel.py newest dist tests
+    python tools/test_wheel.py lowest dist -m "not slow" tests/scoring tests/data
+
+What follows the folder of the wheel is for pytest.
 
 Only the standard library is used: it runs before anything is installed.
 """
@@ -20,9 +22,9 @@ TEST_TOOLS = ("pytest", "pytest-xdist", "hypothesis", "scipy")
 
 
 def main() -> None:
-    """Make the environment, copy the tests, run them."""
-    versions, dist = sys.argv[1], Path(sys.argv[2])
-    (wheel,) = dist.resolve().glob("*.whl")
+    """Make the environment, copy the tests, run those that the arguments select."""
+    versions, dist, *selected = sys.argv[1:]
+    (wheel,) = Path(dist).resolve().glob("*.whl")
     with tempfile.TemporaryDirectory(prefix="sisod-wheel-") as name:
         outside = Path(name)
         python = make_environment(outside / "venv")
@@ -31,8 +33,8 @@ def main() -> None:
         run(*pip, "install", wheel, *pinned, *TEST_TOOLS)
         run(*pip, "freeze")
         copy_tests(outside / "project")
-        options = ("-n", "auto", "--dist", "loadfile", "--allow-missing-packages", "tests")
-        run(python, "-m", "pytest", *options, cwd=outside / "project")
+        options = ("-n", "auto", "--dist", "loadfile", "--allow-missing-packages")
+        run(python, "-m", "pytest", *options, *selected, cwd=outside / "project")
 
 
 def make_environment(folder: Path) -> Path:

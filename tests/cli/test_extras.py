@@ -15,31 +15,46 @@ from sisod import networks
 from sisod.common.exceptions import EXTRAS, TRAINING, is_missing
 
 MODULES = [*EXTRAS, "scipy"]
-TORCH = (
-    *("convert", "export", "train", "ablate", "calibrate", "predict"),
-    *("reproduce", "bench", "demo"),
-)
-# command -> the extra it needs
-NEEDS = {
-    **dict.fromkeys(TORCH, "torch"),
-    "plot": "report",
-    "report": "report",
-    "paper": "report",
-    "stats as a plot": "report",
-    "evaluate a URL": "cluster",
-    "evaluate on a cluster": "cluster",
+# a small run of every command, {out} is a new folder -> the extra that it needs
+COMMANDS = {
+    "evaluate A=maps mask --out {out} --jobs 1": None,
+    "evaluate A=memory://x/maps mask --out {out}": "cluster",
+    "evaluate A=maps mask --out {out} --cluster tcp://x:1": "cluster",
+    "table results": None,
+    "check maps mask": None,
+    "metrics": None,
+    "frames mask --out {out}": None,
+    "stats mask": None,
+    "stats mask --plot {out}/x.png": "report",
+    "demo --out {out}": "torch",
+    "demo --quick --out {out}": None,
+    "errors results": None,
+    "compare results/D/A results/D/B --resamples 9": None,
+    "datasets .": None,
+    "networks": None,
+    "convert mask/a.png {out}/x.safetensors": "torch",
+    "export nowhere/at/all {out}/x.onnx": "torch",
+    "train tiny --data nowhere --out {out}": "torch",
+    "ablate tiny --data nowhere --out {out} --test nowhere": "torch",
+    "calibrate nowhere --out {out}": "torch",
+    "predict nowhere/at/all mask {out}": "torch",
+    "plot results --out {out}": "report",
+    "report results --out {out}/report.html": "report",
+    "paper results --out {out}": "report",
+    "reproduce --scale tiny --out {out}": "torch",
+    "bench --quick": "torch",
+}
+CODES = {
+    "import sisod.losses": "torch",
+    "from sisod import networks; networks.create('tiny')": "torch",
+    "from sisod.networks import InputSpec": "torch",
+    "import sisod.training.train": "torch",
+    "import sisod; sisod.Evaluation.load('results/D/A').plot()": "report",
+    "import sisod.report, pathlib; sisod.report.write_report([], pathlib.Path('x.html'))": "report",
+    "import sisod; sisod.evaluate('memory://x', 'memory://y')": "cluster",
+    "import sisod; sisod.evaluate('maps', 'mask', cluster='tcp://x:1')": "cluster",
 }
 NO_NUMBERS = "note: counting parameters needs PyTorch; install it with: pip install 'sisod[torch]'\n"
-CALLS = {
-    "losses": "torch",
-    "networks.create": "torch",
-    "networks.InputSpec": "torch",
-    "training": "torch",
-    "evaluation.plot": "report",
-    "report.write_report": "report",
-    "evaluate a URL": "cluster",
-    "evaluate on a cluster": "cluster",
-}
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +71,10 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def run_without(modules: list[str], work: Path, names: list[str]) -> dict[str, Any]:
-    program = Path(run_without_extras.__file__)
+def run_without(modules: list[str], work: Path, *things: list[str]) -> dict[str, Any]:
+    program = [sys.executable, "-W", "ignore", run_without_extras.__file__, str(work)]
     done = subprocess.run(  # noqa: S603
-        [sys.executable, "-W", "ignore", str(program), str(work), json.dumps(names), *modules],
+        [*program, *map(json.dumps, things), *modules],
         capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -69,39 +84,37 @@ def run_without(modules: list[str], work: Path, names: list[str]) -> dict[str, A
 
 @pytest.mark.slow
 def test_every_command_without_any_extra(work: Path) -> None:
-    found = run_without(MODULES, work, [*run_without_extras.ARGS, *run_without_extras.CALLS])
-    commands = found["commands"]
-    run = {name for name in run_without_extras.ARGS if name in commands}
-    assert run == set(commands), "give the new command arguments in run_without_extras.py"
-    for name in run_without_extras.ARGS:
-        code, stdout, stderr, raised = found[name]
-        assert not raised, (name, raised)
+    found = run_without(MODULES, work, [*COMMANDS], [*CODES])
+    assert {command.split()[0] for command in COMMANDS} == set(found["names"])
+    for command, extra in COMMANDS.items():
+        code, stdout, stderr, raised = found[command]
+        assert not raised, (command, raised)
         assert "Traceback" not in stderr
-        if name not in NEEDS:
-            assert code == 0, (name, stderr)
+        if extra is None:
+            assert code == 0, (command, stderr)
             continue
-        assert code == 1, (name, stdout, stderr)
+        assert code == 1, (command, stdout, stderr)
         assert stderr.count("\n") == 1
         assert stderr.startswith("error: ")
-        assert stderr.rstrip().endswith(f"; install it with: pip install 'sisod[{NEEDS[name]}]'"), stderr
+        assert stderr.rstrip().endswith(f"; install it with: pip install 'sisod[{extra}]'"), stderr
     _, stdout, stderr, _ = found["networks"]
     assert stderr == NO_NUMBERS
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in stdout.splitlines()]
     assert [row[0] for row in rows if len(row) == 3] == list(networks.names())
     assert ["icon", "ICON-R, TPAMI 2022", "MIT"] in rows
     assert "384" not in stdout
-    assert found["bench"][2].startswith("error: sisod")
-    for name, extra in CALLS.items():
-        is_import_error, is_value_error, text = found["calls"][name]
-        assert is_import_error, (name, text)
+    assert found["bench --quick"][2].startswith("error: sisod")
+    for code, extra in CODES.items():
+        is_import_error, is_value_error, text = found[code]
+        assert is_import_error, (code, text)
         assert is_value_error
         assert text.endswith(f"; install it with: pip install 'sisod[{extra}]'")
 
 
 @pytest.mark.slow
 def test_one_module_missing_stops_what_needs_it(work: Path) -> None:
-    names = ["train", "ablate", "calibrate"]
-    found = run_without(["lightning"], work, [*names, "stats"])
+    names = [name for name in COMMANDS if name.startswith(("train", "ablate", "calibrate"))]
+    found = run_without(["lightning"], work, [*names, "stats mask"], [])
     # in an installation without the extra, the first of its modules is named
     first = next(one for one in TRAINING if one == "lightning" or is_missing(one))
     title, extra = EXTRAS[first]
@@ -109,7 +122,7 @@ def test_one_module_missing_stops_what_needs_it(work: Path) -> None:
         code, _, stderr, raised = found[name]
         assert (code, raised) == (1, "")
         assert stderr.endswith(f"needs {title}; install it with: pip install 'sisod[{extra}]'\n")
-    assert found["stats"][0] == 0
+    assert found["stats mask"][0] == 0
 
 
 @pytest.mark.slow

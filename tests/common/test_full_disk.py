@@ -8,9 +8,9 @@ from typing import IO
 
 import pytest
 from helpers.platforms import posix_signals
-from helpers.writing_commands import write_world
+from helpers.writing_commands import write_results
 
-pytestmark = pytest.mark.needs("torch", "lightning", "safetensors", "matplotlib", "jinja2", "onnxscript")
+pytestmark = pytest.mark.needs("matplotlib")
 MAIN = [sys.executable, "-c", "from sisod.cli import app; app()"]
 
 
@@ -18,7 +18,7 @@ MAIN = [sys.executable, "-c", "from sisod.cli import app; app()"]
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Inputs of every command; none of them is written to."""
     root = tmp_path_factory.mktemp("world")
-    write_world(root)
+    write_results(root)
     return root
 
 

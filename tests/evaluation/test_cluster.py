@@ -14,9 +14,8 @@ import cv2
 import pytest
 from helpers.command_line import error_message, run
 from helpers.container_files import write_parquet, write_tar
-from helpers.dask_clusters import killing_a_worker, local_cluster
+from helpers.dask_clusters import in_memory, killing_a_worker, local_cluster
 from helpers.folder_contents import content as files_of
-from helpers.memory_urls import in_memory
 from helpers.platforms import posix_signals
 from helpers.results import assert_same_result
 

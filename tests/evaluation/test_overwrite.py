@@ -13,7 +13,7 @@ import pytest
 import torch
 from helpers.command_line import error_message, run
 from helpers.platforms import posix_limits, posix_signals
-from helpers.writing_commands import COMMANDS, N_CALLS, after, find, prepare, write_world
+from helpers.writing_commands import COMMANDS, N_CALLS, after, prepare, write_world
 from typer.testing import Result
 
 from sisod.cli import app
@@ -53,7 +53,7 @@ def here(world: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterato
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path / "here")
-        prepare(name, lambda path, value: patch.setattr(*find(path), value))
+        prepare(name, patch)
         handler = signal.getsignal(signal.SIGINT)
         yield name
         signal.signal(signal.SIGINT, handler)  # Lightning turns it off
@@ -155,9 +155,8 @@ def test_interrupted(name: str, here: str, monkeypatch: pytest.MonkeyPatch) -> N
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    holder, attribute = find(COMMANDS[here].middle)
-    middle = after(N_CALLS.get(name, 0), getattr(holder, attribute), interrupt)
-    monkeypatch.setattr(holder, attribute, middle)
+    middle = COMMANDS[here].middle
+    monkeypatch.setattr(middle, after(N_CALLS.get(name, 0), middle, interrupt))
     with unchanged(name, left=True):
         stopped = run_command(name)
         assert stopped.exit_code == 130, (stopped.output, stopped.exception)

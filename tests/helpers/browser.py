@@ -6,7 +6,6 @@ import os
 import select
 import shutil
 import subprocess
-import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -74,17 +73,14 @@ class Browser:
         os.close(self._read)
         os.close(self._write)
 
-    def open(self, path: Path, fragment: str = "") -> float:
-        """Load a file; return how many seconds it took until the page had drawn itself."""
+    def open(self, path: Path, fragment: str = "") -> None:
+        """Load a file, and wait until it has drawn itself."""
         self.call("Page.navigate", url="about:blank")  # another fragment alone would not load it again
         self.evaluate("1")
         self.events.clear()
         self.call("Page.navigate", url=path.resolve().as_uri() + fragment)
-        self._until("Page.loadEventFired")
-        timing = "performance.getEntriesByType('navigation')[0].loadEventEnd"
-        while not self.evaluate(timing):
-            time.sleep(0.01)
-        return float(self.evaluate(timing)) / 1000
+        while all(event["method"] != "Page.loadEventFired" for event in self.events):
+            self._receive()
 
     def evaluate(self, script: str) -> Any:
         """Return the value of an expression in the page."""
@@ -152,23 +148,9 @@ class Browser:
             features=[{"name": "prefers-color-scheme", "value": scheme}],
         )
 
-    def screenshot(self, path: Path, *, selector: str | None = None, scale: float = 1) -> None:
-        """Save a picture of the visible page, or of one whole element."""
-        options: dict[str, Any] = {"format": "png", "captureBeyondViewport": selector is not None}
-        if selector is not None:
-            box = self.evaluate(
-                f"(() => {{const b = document.querySelector({json.dumps(selector)})"
-                ".getBoundingClientRect();"
-                "return [b.x + scrollX, b.y + scrollY, b.width, b.height]})()"
-            )
-            options["clip"] = dict(zip(("x", "y", "width", "height"), box, strict=True)) | {
-                "scale": scale
-            }
-        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", **options)["data"]))
-
-    def pdf(self) -> bytes:
-        """Print the page."""
-        return base64.b64decode(self.call("Page.printToPDF")["data"])
+    def screenshot(self, path: Path) -> None:
+        """Save a picture of the visible page."""
+        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         """Send one command to the page and return its answer."""
@@ -186,10 +168,6 @@ class Browser:
                 assert "error" not in answer, (method, answer["error"])
                 result: dict[str, Any] = answer["result"]
                 return result
-
-    def _until(self, method: str) -> None:
-        while all(event["method"] != method for event in self.events):
-            self._receive()
 
     def _receive(self) -> dict[str, Any]:
         while b"\0" not in self._rest:

@@ -1,4 +1,4 @@
-"""A Dask scheduler with workers on this machine."""
+"""A Dask scheduler with workers on this machine, and folders behind a URL."""
 
 import os
 import signal
@@ -48,3 +48,15 @@ def killing_a_worker(cluster: Any, out: Path) -> Iterator[None]:
     yield
     killer.join()
     assert not partial_folder(out).exists()
+
+
+@contextmanager
+def in_memory(folder: Path, name: str) -> Iterator[str]:
+    """Copy a folder into memory and yield its URL; `name` must be that of no other copy."""
+    fsspec = pytest.importorskip("fsspec", reason="extra cluster is not installed")
+    memory = fsspec.filesystem("memory")
+    memory.put(f"{folder}/", f"/{name}/", recursive=True)
+    try:
+        yield f"memory://{name}"
+    finally:
+        memory.rm(f"/{name}", recursive=True)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from typer.testing import Result
 
 from helpers.command_line import error_message, run
-from helpers.platforms import slashes, windows
+from helpers.platforms import slashes
 from sisod.data.scenes import make_scenes, sees_all_coarsely, sees_only_large
 
 COUNT, SOME = 320, 70  # images in ten batches of 32, and in three
@@ -75,29 +75,18 @@ def copied(method_folders: Path, target: Path, count: int) -> Path:
     return target
 
 
-@pytest.fixture
-def three_batches(method_folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of 70 images, three batches; the current folder."""
-    monkeypatch.chdir(tmp_path)
-    return copied(method_folders, tmp_path, SOME)
+def current_copy(count: int) -> Any:
+    """Return a fixture: a copy of the first `count` images, which is the current folder."""
+
+    @pytest.fixture
+    def folder(method_folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        monkeypatch.chdir(tmp_path)
+        return copied(method_folders, tmp_path, count)
+
+    return folder
 
 
-@pytest.fixture
-def ten_batches(method_folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All 320 images, ten batches, linked and so read only; in the current folder."""
-    monkeypatch.chdir(tmp_path)
-    if windows:  # where only administrators may make links
-        shutil.copytree(method_folders, tmp_path, dirs_exist_ok=True)
-        return
-    for name in ("A", "MSOD"):
-        Path(name).symlink_to(method_folders / name, target_is_directory=True)
-
-
-@pytest.fixture
-def four_images(method_folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of four images; the current folder."""
-    monkeypatch.chdir(tmp_path)
-    return copied(method_folders, tmp_path, 4)
+four_images, three_batches, ten_batches = (current_copy(count) for count in (4, SOME, COUNT))
 
 
 def evaluate(*args: str, preds: tuple[str, ...] = ("A",), jobs: int = 1, out: str = "out") -> Result:

@@ -1,4 +1,4 @@
-"""Maps and masks for the outside witnesses of predicted objects; needs NumPy only, 1.26 or 2.
+"""Maps and masks for the outside witnesses of objects and boundaries; needs NumPy only, 1.26 or 2.
 
 Integers of PCG64 and integer arithmetic, so that both versions of NumPy build the same bytes.
 """
@@ -19,6 +19,15 @@ N_RANDOM = 12
 def object_maps() -> dict[str, tuple[Map, Mask]]:
     """Return predictions and ground truths by name: random ones, then special cases."""
     return {f"random{seed}": random_pair(seed) for seed in range(N_RANDOM)} | special_pairs()
+
+
+def boundary_maps() -> dict[str, tuple[Map, Mask]]:
+    """Return the pairs of `object_maps`, enlarged: bands, radii and tolerances exceed a pixel."""
+    pairs = {}
+    for number, (name, (pred, gt)) in enumerate(object_maps().items()):
+        shape = (384, 512) if number < 4 else (192, 256)
+        pairs[name] = resized(pred, shape), resized(gt, shape)
+    return pairs
 
 
 def digest(pred: Map, gt: Mask) -> str:

@@ -3,9 +3,8 @@
 Run as a program, it is a command that kills itself halfway.
 """
 
-import importlib
-import json
 import os
+import pkgutil
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -15,7 +14,7 @@ from typing import Any
 from unittest import mock
 
 import cv2
-import numpy as np
+import pytest
 
 import sisod
 from sisod.data.scenes import make_scenes, sees_only_large
@@ -79,7 +78,7 @@ COMMANDS = {
         broken="image/scene001.png",
     ),
     "calibrate": Command(
-        "calibrate run --data unseen --out out --device cpu --overwrite",
+        "calibrate run --data data --out out --device cpu --overwrite",
         "out",
         "sisod.training.calibration.runs.save_network",
         bad=(("--objective", "nonsense"), ("--limit", "19"), ("--masks", "nowhere"), ("--test", "net")),
@@ -136,81 +135,50 @@ COMMANDS = {
 }
 
 
-def write_world(root: Path) -> None:
-    """Write the inputs of all commands; takes a fraction of a second."""
-    for name in ("image", "mask", "maps", "figures"):
+def write_results(root: Path) -> None:
+    """Write four scenes, the maps of a method and its result."""
+    for name in ("image", "mask", "maps"):
         (root / name).mkdir()
     for scene in make_scenes(4, seed=2, shape=(40, 48)):
         pictures = {"image": scene.image, "mask": scene.mask, "maps": sees_only_large(scene)}
         for name, picture in pictures.items():
             assert cv2.imwrite(str(root / name / f"{scene.name}.png"), picture)
     sisod.evaluate(root / "maps", root / "mask", out=root / "results/MSOD/A", jobs=1)
-    (root / "figures/pr.svg").write_text("old")
-    (root / "figures/iou.svg").write_text("old")
-    for name in ("out.safetensors", "out.onnx", "out.svg", "out.html"):
-        (root / name).write_text("old")
+
+
+def write_world(root: Path) -> None:
+    """Write the inputs of all commands."""
     import torch
 
+    from helpers.calibration_runs import write_run
     from sisod import networks
 
+    write_results(root)
+    (root / "figures").mkdir()
+    for name in ("figures/pr.svg", "out.safetensors", "out.onnx", "out.svg", "out.html"):
+        (root / name).write_text("old")
     network = networks.create("tiny")
     network.save_pretrained(root / "net")
     torch.save(network.state_dict(), root / "published.pth")
-    _write_run(root, network)
+    write_run(root)
 
 
-def _write_run(root: Path, network: Any) -> None:
-    """Write a finished training, and images that it has not seen, whose masks its maps partly fit."""
-    import torch
-
-    from sisod.networks.predict import predict_logits
-
-    rng = np.random.default_rng(0)
-    images = rng.integers(0, 256, (20, 3, 32, 32), dtype=np.uint8)
-    network.input_size = (32, 32)
-
-    def logits() -> Any:
-        maps = predict_logits(network.eval(), torch.from_numpy(images), [(32, 32)] * 20)
-        return np.stack([values.numpy() for values in maps])
-
-    with torch.no_grad():  # random weights give nearly constant maps
-        dict(network.named_parameters())["heads.0.weight"].div_(float(logits().std()))
-    network.save_pretrained(root / "run")
-    record = {"format": 1, "sisod": "", "kind": "training", "config": {}, "finished": True}
-    (root / "run/run.json").write_text(json.dumps(record))
-    (root / "run/images.json").write_text(json.dumps({"images": "", "masks": "", "trained": []}))
-    values = logits()
-    masks = values - np.median(values) + rng.normal(size=values.shape) > 0
-    for name, planes in (("image", images.transpose(0, 2, 3, 1)[..., ::-1]), ("mask", masks * 255)):
-        (root / "unseen" / name).mkdir(parents=True)
-        for index, plane in enumerate(planes.astype(np.uint8)):
-            assert cv2.imwrite(str(root / "unseen" / name / f"{index}.png"), plane)
-
-
-def prepare(name: str, patch: Callable[[str, Any], Any]) -> None:
+def prepare(name: str, patch: pytest.MonkeyPatch) -> None:
     """Replace slow functions that neither read a setting nor write a file."""
     if name == "convert":  # the published networks have a hundred megabytes
         from sisod import networks
 
         network = networks.create("tiny")
-        patch("sisod.networks.saved.recognise", lambda *_, **__: "tiny")
-        patch("sisod.networks.architectures.fpn.Tiny.load_published", lambda *_, **__: network)
+        patch.setattr("sisod.networks.saved.recognise", lambda *_, **__: "tiny")
+        patch.setattr("sisod.networks.architectures.fpn.Tiny.load_published", lambda *_, **__: network)
     if name == "export":
-        patch("torch.onnx.export", lambda *_, **__: _Program())
+        program = mock.Mock(model=mock.Mock(metadata_props={}))
+        program.save = lambda path, **_: path.write_bytes(bytes(100_000))
+        patch.setattr("torch.onnx.export", lambda *_, **__: program)
     if name == "demo":
-        patch("sisod.reproduction.demo.make_scenes", lambda _, seed: make_scenes(2, seed=seed))
+        patch.setattr("sisod.reproduction.demo.make_scenes", lambda _, seed: make_scenes(2, seed=seed))
     if name == "plot":
-        patch("sisod.report.gallery.draw", _draw)
-
-
-class _Program:
-    """What PyTorch's exporter returns, as far as it is used."""
-
-    def __init__(self) -> None:
-        self.model = mock.Mock(metadata_props={})
-
-    def save(self, path: Path, **_: object) -> None:
-        path.write_bytes(bytes(100_000))
+        patch.setattr("sisod.report.gallery.draw", _draw)
 
 
 def _draw(_: str, request: Any) -> Any:
@@ -223,23 +191,9 @@ def _draw(_: str, request: Any) -> Any:
     return Figure(figsize=(1, 1))
 
 
-def find(path: str) -> tuple[Any, str]:
-    """Return the object that holds a function, and the function's name in it."""
-    parts = path.split(".")
-    for count in range(len(parts) - 1, 0, -1):
-        try:
-            holder: Any = importlib.import_module(".".join(parts[:count]))
-        except ImportError:
-            continue
-        for part in parts[count:-1]:
-            holder = getattr(holder, part)
-        return holder, parts[-1]
-    raise LookupError(path)
-
-
-def after(calls: int, function: Callable[..., Any], act: Callable[[], None]) -> Callable[..., Any]:
-    """Return the function, which after a number of calls does something else first."""
-    left = [calls]
+def after(calls: int, path: str, act: Callable[[], None]) -> Callable[..., Any]:
+    """Return a function, given by its dotted name, that after some calls does something else first."""
+    function, left = pkgutil.resolve_name(path), [calls]
 
     def called(*args: Any, **options: Any) -> Any:
         left[0] -= 1
@@ -250,29 +204,19 @@ def after(calls: int, function: Callable[..., Any], act: Callable[[], None]) -> 
     return called
 
 
-def main(name: str, words: Sequence[str]) -> None:
-    """Run a command that kills its own process in the middle of its work."""
-    from sisod.cli import app
-
-    patches = []
-
-    def patch(path: str, value: Any) -> None:
-        patches.append(mock.patch.object(*find(path), value))
-        patches[-1].start()
-
-    prepare(name, patch)
-    holder, attribute = find(COMMANDS[name].middle)
-    kill = after(N_CALLS.get(name, 0), getattr(holder, attribute), _kill)
-    patch(COMMANDS[name].middle, kill)
-    app(list(words))
-
-
 # so many calls in the middle go well; the others are called once
 N_CALLS = {"predict": 2, "frames": 2, "train": 1, "plot": 2}
 
 
-def _kill() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+def main(name: str, words: Sequence[str]) -> None:
+    """Run a command that kills its own process in the middle of its work."""
+    from sisod.cli import app
+
+    patch, middle = pytest.MonkeyPatch(), COMMANDS[name].middle
+    prepare(name, patch)
+    kill = after(N_CALLS.get(name, 0), middle, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    patch.setattr(middle, kill)
+    app(list(words))
 
 
 if __name__ == "__main__":

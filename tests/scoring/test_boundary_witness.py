@@ -19,8 +19,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from helpers.boundary_maps import boundary_maps
-from helpers.object_maps import digest
+from helpers.object_maps import boundary_maps, digest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from make_boundary_golden import GOLDEN_PATH, TOOLS, tool_values
