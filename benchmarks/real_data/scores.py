@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import sisod
-from benchmarks.calibrated import calibrate
 from benchmarks.real_data.runs import (
     COMPARED_RUNS,
     TABLES,
@@ -67,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def score(name: str, data: Path, out: Path) -> Iterator[tuple[str, str, sisod.Evaluation]]:
     """Score a run as trained and calibrated; give name of the row, test set, result."""
+    from benchmarks.calibrated import calibrate
     from sisod.training.experiment import score_experiment
 
     for test in TESTS:

@@ -38,22 +38,18 @@ def find_objects(
 
 
 def part_masks(objects: Sequence[tuple[int, Mask]], parts: str) -> list[Mask]:
-    """The pixels of the part of every object."""
-    masks = []
+    """The pixels of the part of every object: of its box, or nearer to it than to any other."""
     points = [np.argwhere(pixels) for _, pixels in objects]
-    for k, (_, pixels) in enumerate(objects):
-        mask = np.zeros(pixels.shape, dtype=bool)
-        if parts == "boxes":
-            low, high = points[k].min(axis=0), points[k].max(axis=0) + 1
-            mask[tuple(slice(a, b) for a, b in zip(low, high, strict=True))] = True
-        else:
-            for position in np.ndindex(*pixels.shape):
-                distances = [
-                    int(((of_object - position) ** 2).sum(axis=1).min()) for of_object in points
-                ]
-                mask[position] = int(np.argmin(distances)) == k
-        masks.append(mask)
-    return masks
+    if not points:
+        return []
+    shape = objects[0][1].shape
+    everywhere = np.argwhere(np.ones(shape))
+    if parts == "boxes":
+        inside = [((p.min(0) <= everywhere) & (everywhere <= p.max(0))).all(axis=1) for p in points]
+    else:
+        distances = [((everywhere[:, None] - p) ** 2).sum(axis=2).min(axis=1) for p in points]
+        inside = [np.argmin(distances, axis=0) == k for k in range(len(points))]
+    return [mask.reshape(shape) for mask in inside]
 
 
 def binary_pixels(p: Tensor, g: Tensor, term: str) -> Tensor:

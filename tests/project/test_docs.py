@@ -1,4 +1,4 @@
-"""The site: its strict build, nothing loaded from the network, link texts, formulas, citation."""
+"""The site: its strict build, nothing loaded from the network, link texts, formulas, citation, tests."""
 
 import os
 import re
@@ -122,3 +122,14 @@ def test_citation_is_that_of_the_file() -> None:
         assert " and ".join(f"{last}, {first}" for last, first in people) in cite
     assert f"version = {{{sisod.__version__}}}" in cite
     assert f"version: {sisod.__version__}" in file
+
+
+def test_every_guarantee_names_tests_that_exist() -> None:
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    promises = [row for row in rows if not row.endswith("| test |") and not row.startswith("|---")]
+    assert len(promises) > 35
+    for row in promises:
+        assert re.search(r"`test_\w+\.py` \|$", row), row
+    existing = {path.name for path in (ROOT / "tests").rglob("test_*.py")}
+    assert set(re.findall(r"`(test_\w+\.py)`", page)) <= existing

@@ -1,4 +1,4 @@
-"""Commands in blocks of the documents exist, have the options shown, and miss no required option."""
+"""Commands of the documents exist, have the options shown, miss none, and print what is shown."""
 
 import re
 import shlex
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import typer.main
 from helpers.paths import ROOT
+from quotes import run_commands
 
 from sisod.cli import app
 
@@ -38,3 +39,13 @@ def test_command_without_a_required_option_is_noticed(
     monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
     with pytest.raises(AssertionError, match=r"page\.md: sisod evaluate"):
         test_options_of_documented_commands("page.md")
+
+
+@pytest.mark.slow
+@pytest.mark.needs("matplotlib", "jinja2")
+def test_the_first_page_shows_what_its_commands_print(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
+    assert run_commands(page, tmp_path) == page
+    assert "Traceback" not in page
+    for name in ("results/demo/A/run.json", "size.png", "report.html", "swapped"):
+        assert (tmp_path / name).exists(), name

@@ -1,6 +1,7 @@
 """The tables of docs/real-data.md are computed from the saved rows."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +16,12 @@ from sisod.report.style import save_figure
 SAVED = tables.Results()
 
 
-@pytest.mark.parametrize("name", tables.MAKERS)
+TABLES = {name: partial(make, SAVED) for name, make in tables.MAKERS.items()} | losses.MAKERS
+
+
+@pytest.mark.parametrize("name", TABLES)
 def test_table_is_what_the_rows_give(name: str) -> None:
-    written = (RESULTS / "real_data" / f"{name}.md").read_text()
-    assert written == tables.MAKERS[name](SAVED) + "\n"
+    assert (RESULTS / "real_data" / f"{name}.md").read_text() == TABLES[name]() + "\n"
 
 
 def test_level_of_an_object_agrees_with_found_at_one_half() -> None:
@@ -34,12 +37,6 @@ def test_figures_are_drawn(tmp_path: Path) -> None:
     for name, draw in figures.FIGURES.items():
         save_figure(draw(SAVED), tmp_path / f"{name}.svg")
         assert (figures.DOCS / f"real_data_{name}.svg").exists()
-
-
-@pytest.mark.parametrize("name", losses.MAKERS)
-def test_table_of_the_losses_is_what_the_means_give(name: str) -> None:
-    written = (RESULTS / "real_data" / f"{name}.md").read_text()
-    assert written == losses.MAKERS[name]() + "\n"
 
 
 def test_new_rows_replace_those_of_the_same_run_and_leave_the_others(tmp_path: Path) -> None:
@@ -172,13 +169,6 @@ def values(run: str, dataset: str) -> dict[str, float]:
     return SAVED.result(run, dataset).summary | {"small": small}
 
 
-@pytest.mark.parametrize("network", ["ldf", "icon"])
-def test_what_the_text_says_of_si_mae_in_other_networks(network: str) -> None:
-    for dataset in ("MSOD", "DUTS-TE"):
-        plain, si = (values(f"{network}-{loss}-0", dataset)["si_mae"] for loss in ("plain", "si"))
-        assert 0.005 <= round(si - plain, 3) <= 0.021
-
-
 def test_what_the_text_says_of_the_seeds() -> None:
     seeds = SAVED.seeds("edn")
     assert seeds == [0, 1, 2]
@@ -215,7 +205,7 @@ def test_what_the_text_says_of_other_networks(network: str) -> None:
         assert si["si_f_mean"] > plain["si_f_mean"]
         assert si["si_auc"] > plain["si_auc"]
         assert si["mae"] > plain["mae"]
-        assert si["si_mae"] > plain["si_mae"]
+        assert 0.005 <= round(si["si_mae"] - plain["si_mae"], 3) <= 0.021
 
 
 def test_what_the_text_says_of_the_length() -> None:

@@ -9,15 +9,11 @@ import pytest
 from helpers.paths import RESULTS, ROOT
 from quotes import TABLES, WHOLE
 
-pytest.importorskip("lightning", reason="extra torch is not installed")
-
 from sisod.evaluation.executors import GROUP
 from sisod.evaluation.shards import LEAST_SHARDS
 from sisod.evaluation.tasks import BATCH
-from sisod.reproduction.demo_training import Plan
-from sisod.training.recipe import find_recipe
 
-pytestmark = pytest.mark.slow  # for the imports of the benchmarks
+pytestmark = [pytest.mark.slow, pytest.mark.needs("torch", "lightning")]  # for the imports
 _NEEDS = {
     "speed.compat": "py_sod_metrics",
     "speed.containers": "pycocotools",
@@ -31,6 +27,7 @@ _NEEDS = {
     "name",
     [
         "intervals",
+        "published.rankings",
         "real_data.calibration",
         "real_data.conventions",
         *(
@@ -162,7 +159,7 @@ def test_every_marker_of_a_document_is_checked() -> None:
 
 def test_numbers_of_the_prose() -> None:
     texts = {name: _unwrapped(name) for name in ("analysis", "reproduce", "real-data", "performance")}
-    plan = Plan()
+    plan = importlib.import_module("sisod.reproduction.demo_training").Plan()
     assert f"{plan.n_train} textured scenes of {plan.side} x {plan.side} pixels" in texts["reproduce"]
     assert f"and {plan.n_test} others to test on" in texts["reproduce"]
     assert f"for {plan.n_train // 8 * plan.epochs} steps of eight images" in texts["reproduce"]
@@ -176,7 +173,8 @@ def test_numbers_of_the_prose() -> None:
     assert f"from {LEAST_SHARDS} shards on" in texts["performance"]
     runs = importlib.import_module("benchmarks.real_data.runs")
     side, count = runs.SIDE, runs.N_TRAINING
-    epochs = find_recipe("edn-lite", []).train.epochs
+    recipe = importlib.import_module("sisod.training.recipe").find_recipe("edn-lite", [])
+    epochs = recipe.train.epochs
     assert f"{count} images of DUTS-TR, {side} x {side}, {epochs} epochs" in texts["real-data"]
 
 
