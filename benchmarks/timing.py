@@ -1,31 +1,42 @@
 """Timing helpers: interleaved repetitions, medians, ratios, facts of the machine, saved results."""
 
 import json
+import os
+import platform
 import statistics
 import sys
 import timeit
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import sisod.reproduction.stopwatch
-from sisod.reproduction.stopwatch import Call, duration, interleaved_medians
+Call = Callable[[], object]
 
-__all__ = [
-    "RESULTS",
-    "TABLE_HEAD",
-    "Call",
-    "Row",
-    "block_medians",
-    "duration",
-    "interleaved_medians",
-    "machine",
-    "markdown",
-    "progress",
-    "write_results",
-]
+
+def interleaved_medians(
+    contenders: Mapping[str, Sequence[Call]], *, repetitions: int
+) -> dict[str, list[float]]:
+    """Return, per contender, the median seconds of each of its calls.
+
+    Call k of all contenders runs before call k + 1 of any, so that noise of the machine affects all of
+    them equally; the order rotates. The first round warms up and is not timed.
+
+    Args:
+        contenders: name -> calls, the same number for each.
+        repetitions: rounds that are timed.
+    """
+    names = list(contenders)
+    seconds: dict[str, list[list[float]]] = {name: [[] for _ in contenders[name]] for name in names}
+    for repetition in range(repetitions + 1):
+        for index, calls in enumerate(zip(*contenders.values(), strict=True)):
+            turns = list(zip(names, calls, strict=True))
+            first = (repetition + index) % len(names)
+            for name, call in turns[first:] + turns[:first]:  # timeit switches off garbage collection
+                seconds[name][index].append(timeit.timeit(call, number=1))
+    return {name: [statistics.median(times[1:]) for times in seconds[name]] for name in names}
 
 
 def block_medians(contenders: Mapping[str, Sequence[Call]], *, repetitions: int) -> dict[str, float]:
@@ -113,8 +124,25 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def machine(packages: Sequence[str]) -> dict[str, object]:
-    """Return the facts of `sisod.reproduction.stopwatch`; benchmarks run on one thread."""
-    return sisod.reproduction.stopwatch.machine(packages, threads=1)
+    """Return facts that a reader needs to judge the numbers; benchmarks run on one thread."""
+    return {
+        "cpus": os.cpu_count(),
+        "architecture": platform.machine(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "threads": 1,
+        "packages": {name: version(name) for name in packages},
+    }
+
+
+def duration(seconds: float) -> str:
+    """Return a duration as text for the tables.
+
+    Example:
+        >>> duration(0.1312), duration(15.88)
+        ('131 ms', '15.9 s')
+    """
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
 
 
 def progress(message: str) -> None:

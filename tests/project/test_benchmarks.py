@@ -42,6 +42,14 @@ def test_program_prints_a_table_and_writes_nothing_when_quick(
     assert _modification_times() == before
 
 
+def test_contenders_take_turns() -> None:
+    calls: list[str] = []
+    contenders = {"a": [lambda: calls.append("a")], "b": [lambda: calls.append("b")]}
+    medians = timing.interleaved_medians(contenders, repetitions=3)
+    assert (list(medians), [len(times) for times in medians.values()]) == (["a", "b"], [1, 1])
+    assert "".join(calls) == "abbaabba"  # who goes first rotates
+
+
 def _modification_times() -> dict[str, int]:
     return {path.name: path.stat().st_mtime_ns for path in RESULTS.iterdir()}
 

@@ -1,21 +1,12 @@
 """The paper's tables of training time beside ours: by hand, and one quick measurement."""
 
-import json
-
-import msgspec
 import pytest
 from helpers.command_line import run
 
 pytest.importorskip("lightning", reason="extra torch is not installed")
 
 
-from sisod.reproduction.loss_time import (
-    Bench,
-    Step,
-    epochs_grid,
-    preprocessing_grid,
-)
-from sisod.reproduction.stopwatch import interleaved_medians
+from sisod.reproduction.loss_time import Step, epochs_grid, preprocessing_grid
 
 STEP = Step("icon", side=384, n_images=2, plain=2.0, size_invariant=2.5, added=0.01)
 
@@ -33,21 +24,6 @@ def test_preprocessing_by_hand() -> None:
     # a thousand masks at a millisecond each
     assert rows["ECSSD"] == ("1000", "91.8 s", "40.5 s", "132.3 s", "132 ms", "1 s", "132")
     assert rows["DUTS-TE"][3] == "662.2 s"  # the sum of its stages; printed is 658.2
-
-
-def test_content_is_read_again() -> None:
-    bench = Bench((STEP,), 0.0005, {"device": "cpu"})
-    assert msgspec.json.decode(json.dumps(bench.content()), type=Bench) == bench
-
-
-def test_medians_are_of_rounds_that_count() -> None:
-    calls: list[str] = []
-    contenders = {"a": [lambda: calls.append("a")], "b": [lambda: calls.append("b")]}
-    medians = interleaved_medians(contenders, repetitions=3)
-    assert (list(medians), [len(times) for times in medians.values()]) == (["a", "b"], [1, 1])
-    assert "".join(calls) == "abbaabba"  # who goes first rotates
-    with pytest.raises(ValueError, match="longer"):
-        interleaved_medians({"a": [int], "b": [int, int]}, repetitions=1)
 
 
 @pytest.mark.slow

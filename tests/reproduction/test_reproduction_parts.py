@@ -1,7 +1,6 @@
 """The parts of the reproduction without training: cells, data sets, costs, commands, errors."""
 
 import shutil
-import statistics
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,8 +16,7 @@ from sisod import paper
 from sisod.common.exceptions import InputError, UsageError
 from sisod.reproduction import run as running
 from sisod.reproduction import tables
-from sisod.reproduction.cells import GridCell, cell_recipe, find_cell, grid
-from sisod.reproduction.costs import TFLOPS, estimate_cost, paper_throughputs
+from sisod.reproduction.cells import GridCell, cell_recipe, estimate_cost, find_cell, grid
 from sisod.reproduction.run import Reproduction, open_reproduction, run_cells
 from sisod.reproduction.sets import find_sets, write_synthetic_sets
 from sisod.scoring.metrics import PAPER_KEYS
@@ -97,7 +95,6 @@ def test_cost_by_hand() -> None:
     assert labels.paper_hours == pytest.approx(48 * 109.2 / 3600)
     assert labels.disk == 4 * 25_150_147 * 3 + 10_553 * 80_000
     assert estimate_cost(find_cell("time"), "full", COUNTS) == (0, 0, 0)
-    assert statistics.median(paper_throughputs().values()) == pytest.approx(TFLOPS, rel=0.1)
 
 
 def test_commands_are_one_line_a_cell(synthetic: Path, tmp_path: Path) -> None:
@@ -123,12 +120,8 @@ def test_dry_run_lists_cells_and_runs_nothing(synthetic: Path, tmp_path: Path) -
     for cell in grid():
         assert cell.name in done.output
     assert "4 images to train on, to test on: MSOD 2, DUTS-TE 2" in done.output
-    source = "about the median of what the paper's own epochs on a GeForce RTX 3090 come to, 3.8 to 18.3"
-    assert f"at 10 TFLOP/s ({source})." in " ".join(done.output.split())
-    throughputs = paper_throughputs().values()
-    assert (round(min(throughputs), 1), round(max(throughputs), 1)) == (3.8, 18.3)
-    faster = run(*arguments, "--tflops", "50")
-    assert "at 50 TFLOP/s." in faster.output
+    assert "at 10 TFLOP/s (about the median" in done.output
+    assert "at 50 TFLOP/s." in run(*arguments, "--tflops", "50").output
     assert not (tmp_path / "out").exists()
 
 
@@ -139,8 +132,6 @@ def test_dry_run_lists_cells_and_runs_nothing(synthetic: Path, tmp_path: Path) -
         (["--scale", "tiny", "--data", "x"], "--scale tiny makes its own data"),
         (["--data", "x", "--cell", "time", "--dry-run"], "--dry-run"),
         (["--data", "x", "--cell", "nothing"], "unknown cell 'nothing'"),
-        (["--data", "x", "--tflops", "5"], "--tflops is a finite number for --dry-run, got 5"),
-        (["--data", "x", "--tflops", "inf", "--dry-run"], "--tflops is a finite number"),
     ],
 )
 def test_usage(more: list[str], text: str, tmp_path: Path) -> None:

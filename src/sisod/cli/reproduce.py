@@ -1,6 +1,5 @@
 """The subcommands demo, reproduce, bench: parse, call, print. They import PyTorch only when run."""
 
-import math
 import shlex
 import tempfile
 from collections.abc import Sequence
@@ -54,8 +53,6 @@ def reproduce(
         )
     if sum((cell is not None, dry_run, commands)) > 1:
         raise UsageError("--cell, --dry-run and --commands exclude each other; choose one")
-    if tflops is not None and not (dry_run and math.isfinite(tflops)):
-        raise UsageError(f"--tflops is a finite number for --dry-run, got {tflops:g}")
     from sisod.reproduction.cells import find_cell, grid
     from sisod.reproduction.run import Reproduction, open_reproduction
     from sisod.reproduction.sets import find_sets, write_synthetic_sets
@@ -117,16 +114,15 @@ def _command(cell: "GridCell", work: "Reproduction", data: Path | None) -> str:
 
 
 def _print_costs(cells: "Sequence[GridCell]", work: "Reproduction", tflops: float | None) -> None:
-    from sisod.reproduction import sets
-    from sisod.reproduction.costs import TFLOPS, costs_grid
+    from sisod.reproduction.cells import DUTS_TR, TFLOPS, costs_grid
 
-    counts = {sets.TRAINING: len(work.sets.training.samples)}
+    counts = {DUTS_TR: len(work.sets.training.samples)}
     counts |= {dataset.name: len(dataset.samples) for dataset in work.sets.tests}
     states = {cell.name: work.state(cell) for cell in cells}
     grid = costs_grid(cells, work.scale, counts, tflops=tflops or TFLOPS, states=states)
     shared.show(None, [grid])
-    tests = ", ".join(f"{name} {count}" for name, count in counts.items() if name != sets.TRAINING)
-    typer.echo(f"{counts[sets.TRAINING]} images to train on, to test on: {tests}.")
+    tests = ", ".join(f"{name} {count}" for name, count in counts.items() if name != DUTS_TR)
+    typer.echo(f"{counts[DUTS_TR]} images to train on, to test on: {tests}.")
     source = "about the median of what the paper's own epochs on a GeForce RTX 3090 come to, 3.8 to 18.3"
     typer.echo(
         f"GPU hours from multiply-adds at {tflops or TFLOPS:g} TFLOP/s"
@@ -144,9 +140,9 @@ def bench(
     Example:
         sisod bench --quick --format md
     """
-    from sisod.reproduction.loss_time import FULL, QUICK, run_bench
+    from sisod.reproduction.loss_time import run_bench
 
-    measured = run_bench(QUICK if quick else FULL)
+    measured = run_bench(quick=quick)
     shared.show(fmt, [*measured.grids().values()], measured.render, measured.caption())
 
 

@@ -1,8 +1,7 @@
 """Grid -> tables: the paper's whole grid, cell by cell, and its tables with our numbers beside them.
 
-cells.py     the cells, and the recipe of each
+cells.py     the cells, the recipe of each, and what it costs: GPU hours, disk space
 sets.py      the data sets below a root; synthetic ones to try the pipeline
-costs.py     GPU hours and disk space of a cell, estimated before it runs
 run.py       runs a cell, or the unfinished part of it
 tables.py    results -> the paper's tables with our numbers beside them
 
@@ -15,5 +14,5 @@ cells/ldf-labels/labels                 the labels of LDF's first stage, the sam
 results/PROTOCOL/DATASET/METHOD         results of `sisod evaluate`, protocols default and official,
                                         named as in the paper: EDN, EDN+SI; EDN+alpha0, EDN+alpha1
 cells/time/time.json                    the measurements of `sisod bench`
-tables/                                 the tables, as Markdown, JSON and Parquet
+tables/                                 the tables, as Markdown and Parquet
 """

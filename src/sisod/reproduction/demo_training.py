@@ -6,8 +6,8 @@ Runs of a seed differ in the loss only: weights, order of images and flips are t
 import os
 import time
 from collections.abc import Sequence
-from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 
@@ -15,8 +15,9 @@ from loky import ProcessPoolExecutor
 
 from sisod.analysis.scores import heading
 from sisod.analysis.seeds import mean_and_deviation
-from sisod.common.exceptions import InputError, is_missing
+from sisod.common.exceptions import is_missing
 from sisod.common.grid import Grid
+from sisod.common.imports import explain_errors
 from sisod.common.processes import default_jobs
 from sisod.common.run_folder import open_run
 from sisod.common.streams import progress_bar
@@ -157,14 +158,11 @@ def _experiment(folder: Path, plan: Plan, loss: str, seed: int) -> Experiment:
 
 def _run_all(experiments: Sequence[Experiment]) -> None:
     """Train and score, one network on each core; the first failure stops all of them."""
-    machine = Machine(devices="1", workers=0)
+    run = partial(run_experiment, machine=Machine(devices="1", workers=0), jobs=1)
     executor = ProcessPoolExecutor(default_jobs(), initializer=_be_quiet, env={"OMP_NUM_THREADS": "1"})
     try:
-        futures = {executor.submit(run_experiment, one, machine, jobs=1): one for one in experiments}
-        with progress_bar("training", len(futures)) as advance:
-            for future in as_completed(futures):
-                if error := future.exception():
-                    raise InputError(f"training {futures[future].name} failed: {error}") from error
+        with progress_bar("training", len(experiments)) as advance, explain_errors("a training failed"):
+            for _ in executor.map(run, experiments):
                 advance(1)
     finally:
         executor.shutdown(kill_workers=True)

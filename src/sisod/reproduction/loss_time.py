@@ -5,10 +5,10 @@ data set. Machines differ, so ratios are compared: the same training step with e
 """
 
 import statistics
+import timeit
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,26 +16,12 @@ from torch import Tensor
 from sisod import networks, paper
 from sisod.common.grid import Format, Grid, render
 from sisod.common.streams import progress_bar
+from sisod.common.version import __version__
 from sisod.data.catalogue import KNOWN
 from sisod.data.scenes import textured_scenes
 from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of
-from sisod.reproduction.stopwatch import duration, interleaved_medians, machine
 
-_PACKAGES = ("sisod", "torch", "numpy", "opencv-python-headless")
 _LOSS_REPETITIONS = 10  # times as many for the loss alone: it is quick, the difference small
-
-
-class BenchSize(NamedTuple):
-    """How much is measured: encoder, side of the images, timed repetitions, masks to find boxes in."""
-
-    encoder: str
-    side: int
-    repetitions: int
-    n_masks: int
-
-
-FULL = BenchSize("resnet50", 384, 3, 16)
-QUICK = BenchSize("efficientnet_lite0", 64, 1, 4)
 
 
 @dataclass(frozen=True)
@@ -64,11 +50,6 @@ class Step:
         """Time of a step with the size-invariant loss, divided by that with the plain loss."""
         return self.size_invariant / self.plain
 
-    @property
-    def ratio_of_losses(self) -> float:
-        """The same, computed from the times of the losses alone, which are less noisy."""
-        return 1 + self.added / self.plain
-
 
 @dataclass(frozen=True)
 class Bench:
@@ -77,12 +58,12 @@ class Bench:
     Attributes:
         steps: one for each network of the paper's table.
         boxes_seconds: to compute the boxes of one mask of 384 x 384, our only preprocessing.
-        machine: facts about the hardware and versions, without a name.
+        machine: `device`, `encoder` and versions.
     """
 
     steps: tuple[Step, ...]
     boxes_seconds: float
-    machine: dict[str, Any]
+    machine: dict[str, str]
 
     def grids(self) -> dict[str, Grid]:
         """Return the paper's two tables with our times beside them, by title."""
@@ -91,16 +72,10 @@ class Bench:
 
     def render(self, kind: Format) -> str:
         """Return the tables for a document, with their caption; or the measurements for a program."""
-        grids, content = list(self.grids().values()), self.content()
+        grids, content = list(self.grids().values()), asdict(self)
         if kind in ("csv", "json"):
             return render(grids[0], content["steps"], content, kind)
         return "\n\n".join([*(render(grid, (), None, kind) for grid in grids), self.caption()])
-
-    def content(self) -> dict[str, Any]:
-        """Return everything in the form that is written as JSON."""
-        ratios = ({"ratio": step.ratio, "ratio_of_losses": step.ratio_of_losses} for step in self.steps)
-        content = asdict(self)
-        return content | {"steps": [a | b for a, b in zip(content["steps"], ratios, strict=True)]}
 
     def caption(self) -> str:
         """Return how the numbers were obtained, and their limits."""
@@ -119,29 +94,30 @@ class Bench:
         )
 
 
-def run_bench(size: BenchSize = FULL) -> Bench:
+def run_bench(*, quick: bool = False) -> Bench:
     """Time a step of each of the paper's networks with both losses, and the computation of boxes.
 
     Runs on the first GPU if there is one.
+
+    Args:
+        quick: with a small encoder, small images and one repetition.
     """
+    encoder, side, repetitions, n_masks = (
+        ("efficientnet_lite0", 64, 1, 4) if quick else ("resnet50", 384, 3, 16)
+    )
     names = paper_networks()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     steps = []
     with progress_bar("measuring", len(names) + 1) as advance:
-        boxes = measure_boxes(size.n_masks, repetitions=size.repetitions)
+        boxes = measure_boxes(n_masks, repetitions=repetitions)
         advance(1)
         for name in names:
-            side = max(size.side, 128) if name == "poolnet" else size.side
-            gt = torch.stack(_masks(2, side))[:, None].float()
-            steps.append(
-                measure_step(name, gt, repetitions=size.repetitions, encoder=size.encoder, device=device)
-            )
+            gt = torch.stack(_masks(2, max(side, 128) if name == "poolnet" else side))[:, None].float()
+            steps.append(measure_step(name, gt, repetitions=repetitions, encoder=encoder, device=device))
             advance(1)
-    facts = machine(_PACKAGES, threads=torch.get_num_threads()) | {
-        "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
-        "encoder": size.encoder,
-    }
-    return Bench(tuple(steps), boxes, facts)
+    title = torch.cuda.get_device_name() if device == "cuda" else "cpu"
+    versions = {"sisod": __version__, "torch": str(torch.__version__)}
+    return Bench(tuple(steps), boxes, {"device": title, "encoder": encoder, **versions})
 
 
 def paper_networks() -> tuple[str, ...]:
@@ -167,10 +143,7 @@ def measure_step(
     optimizer = torch.optim.Adam(module.parameters(), lr=1e-6)
     boxes, gt = boxes_of(gt).to(device), gt.to(device)
     labels = dict.fromkeys(module.targets, gt) if module.auxiliary_targets() else gt
-    losses: dict[str, Callable[..., Tensor]] = {
-        "plain": PlainLoss.for_network(network),
-        "si": SizeInvariantLoss.for_network(network),
-    }
+    losses = (PlainLoss.for_network(network), SizeInvariantLoss.for_network(network))
 
     def wait() -> None:
         if device != "cpu":
@@ -186,21 +159,27 @@ def measure_step(
         torch.autograd.grad(loss(maps, labels, boxes), maps)
         wait()
 
-    def medians(call: Callable[..., None], repetitions: int) -> tuple[float, float]:
-        calls = {name: [partial(call, loss)] for name, loss in losses.items()}
-        seconds = interleaved_medians(calls, repetitions=repetitions)
-        return seconds["plain"][0], seconds["si"][0]
-
-    plain, si = medians(step, repetitions)
+    plain, si = medians([partial(step, loss) for loss in losses], repetitions)
     maps = [logits.detach().requires_grad_() for logits in module(images)]
-    plain_alone, si_alone = medians(loss_alone, _LOSS_REPETITIONS * repetitions)
-    return Step(network, gt.shape[-1], len(gt), plain, si, si_alone - plain_alone)
+    alone = medians([partial(loss_alone, loss) for loss in losses], _LOSS_REPETITIONS * repetitions)
+    return Step(network, gt.shape[-1], len(gt), plain, si, alone[1] - alone[0])
 
 
 def measure_boxes(n_masks: int, *, repetitions: int) -> float:
     """Return the seconds that a worker takes to compute the boxes of one mask of 384 x 384."""
-    calls = {"boxes": [partial(boxes_of, mask) for mask in _masks(n_masks, 384)]}
-    return statistics.fmean(interleaved_medians(calls, repetitions=repetitions)["boxes"])
+    return statistics.fmean(medians([partial(boxes_of, m) for m in _masks(n_masks, 384)], repetitions))
+
+
+def medians(calls: Sequence[Callable[[], object]], repetitions: int) -> list[float]:
+    """Return the median seconds of every call; they take turns, and a first round warms up.
+
+    Example:
+        >>> order = []
+        >>> len(medians([lambda: order.append("a"), lambda: order.append("b")], 2)), "".join(order)
+        (2, 'ababab')
+    """
+    rounds = [[timeit.timeit(call, number=1) for call in calls] for _ in range(repetitions + 1)]
+    return [statistics.median(seconds) for seconds in zip(*rounds[1:], strict=True)]
 
 
 def _masks(count: int, side: int) -> list[Tensor]:
@@ -215,7 +194,7 @@ def epochs_grid(steps: Sequence[Step]) -> Grid:
         cells = ("not measured", "-", "-")
         if (step := ours.get(name.lower())) is not None:
             times = f"{step.size_invariant:.3g} s / {step.plain:.3g} s, {step.side} x {step.side}"
-            cells = times, f"{step.ratio:.3f}", f"{step.ratio_of_losses:.4f}"
+            cells = times, f"{step.ratio:.3f}", f"{1 + step.added / step.plain:.4f}"
         rows.append((name.lower(), f"{plain:g} s", f"{si:g} s", f"{si / plain:.2f}", *cells))
     paper_head = ("paper, epoch, plain", "paper, epoch, SI", "ratio")
     our_head = ("ours, step, SI / plain", "ratio", "ratio, from the losses alone")
@@ -229,7 +208,7 @@ def preprocessing_grid(seconds_per_image: float) -> Grid:
         n_images, total = KNOWN[row["name"]].count, row["total"]
         ours = seconds_per_image * n_images
         printed = (f"{row['components']:g} s", f"{row['weights']:g} s", f"{total:g} s")
-        per_image = (duration(total / n_images), f"{ours:.2g} s", f"{total / ours:.3g}")
+        per_image = (f"{1000 * total / n_images:.3g} ms", f"{ours:.2g} s", f"{total / ours:.3g}")
         rows.append((row["name"], str(n_images), *printed, *per_image))
     head = ("data set", "images", "paper, components", "paper, weights", "paper, total")
     return Grid((*head, "an image", "ours, boxes", "paper / ours"), tuple(rows), n_text=1)

@@ -1,16 +1,16 @@
 """Runs a cell, or the unfinished part of it: finished steps are recognised and skipped."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import get_args
 
 from sisod.common.arguments import check_choice
 from sisod.common.exceptions import InputError
-from sisod.common.output import json_bytes, lock, readable_errors, write_atomically
+from sisod.common.output import json_bytes, lock, write_output
 from sisod.common.run_folder import RUN_FILE, open_run, read_run
 from sisod.reproduction.cells import LABELS, GridCell, Scale, cell_recipe, find_cell
-from sisod.reproduction.loss_time import FULL, QUICK, run_bench
+from sisod.reproduction.loss_time import run_bench
 from sisod.reproduction.sets import Sets
 from sisod.training.experiment import Experiment, score_experiment, train_experiment, unscored
 from sisod.training.recipe_parts import Precision
@@ -156,13 +156,10 @@ def run_cell(cell: GridCell, work: Reproduction, report: Report) -> None:
     for needed in map(find_cell, cell.needs):
         if not work.is_finished(needed):
             run_cell(needed, work, report)
-    folder = work.out / "cells" / cell.name
-    with readable_errors(folder / "x", "make room there and run the cell again"):
-        folder.mkdir(parents=True, exist_ok=True)
-    with lock(folder):
+    with lock(work.out / "cells" / cell.name):
         if cell.kind == "time":
-            bench = run_bench(QUICK if work.scale == "tiny" else FULL)
-            write_atomically(work.time_file, json_bytes(bench.content()))
+            bench = run_bench(quick=work.scale == "tiny")
+            write_output(work.time_file, json_bytes(asdict(bench)))
             report(f"{cell.name}: measured")
             return
         experiment = work.experiment(cell)

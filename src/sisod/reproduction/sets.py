@@ -10,8 +10,7 @@ from sisod.common.run_folder import open_run
 from sisod.data.catalogue import KNOWN
 from sisod.data.datasets import Dataset, find_known, open_dataset
 from sisod.data.scenes import write_scenes
-
-TRAINING = "DUTS-TR"
+from sisod.reproduction.cells import DUTS_TR
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ def find_sets(root: Path) -> Sets:
             f"{len(missing)} of the paper's {len(names)} data sets are not below {str(root)!r} "
             f"({', '.join(missing)}): their rows stay empty"
         )
-    for name in (TRAINING, *names):
+    for name in (DUTS_TR, *names):
         if (location := locations.get(name)) is None:
             continue
         problem = location.problem or ("" if location.mask_dir else "it has images but no masks")
@@ -59,10 +58,10 @@ def find_sets(root: Path) -> Sets:
                 problem = str(error)
         if problem:
             notes.append(f"{name} is left out: {problem}")
-    training = sets.pop(TRAINING, None)
+    training = sets.pop(DUTS_TR, None)
     if training is None or not sets:
         raise InputError(
-            f"{str(root)!r} must hold {TRAINING}, on which everything is trained, and one or more of "
+            f"{str(root)!r} must hold {DUTS_TR}, on which everything is trained, and one or more of "
             f"{', '.join(names)}; 'sisod datasets {root}' says what is there and where to get the others"
         )
     return Sets(training, tuple(sets.values()), tuple(notes))
@@ -71,10 +70,10 @@ def find_sets(root: Path) -> Sets:
 def write_synthetic_sets(folder: Path) -> Path:
     """Write synthetic scenes under the names of the paper's data sets, unless they exist."""
     with readable_errors(folder, "make room there"), lock(folder, wait=True):  # processes share them
-        for seed, name in enumerate((TRAINING, *paper.datasets())):
+        for seed, name in enumerate((DUTS_TR, *paper.datasets())):
             if not (folder / name).exists():
                 with open_run(folder / name, kind="scenes", overwrite=True) as run:
                     run.begin()
-                    write_scenes(run.path, 4 if name == TRAINING else 2, seed=seed, shape=(64, 64))
+                    write_scenes(run.path, 4 if name == DUTS_TR else 2, seed=seed, shape=(64, 64))
                     run.finish()
     return folder

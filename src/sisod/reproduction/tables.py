@@ -13,9 +13,9 @@ import polars as pl
 from sisod import paper
 from sisod.analysis.scores import heading
 from sisod.common.exceptions import InputError
-from sisod.common.files import convert, read_json
-from sisod.common.grid import Grid, json_rows, number
-from sisod.common.output import json_bytes, readable_errors, table_bytes, write_atomically
+from sisod.common.files import read_json
+from sisod.common.grid import Grid, number
+from sisod.common.output import table_bytes, write_output
 from sisod.evaluation.saved import read_run, read_summary
 from sisod.reproduction.cells import grid
 from sisod.reproduction.loss_time import Bench
@@ -59,23 +59,16 @@ class Tables:
         return grids if self.bench is None else grids | self.bench.grids()
 
     def write(self, work: Reproduction) -> None:
-        """Write Markdown, JSON and Parquet into `tables/`."""
+        """Write Markdown and Parquet into `tables/`."""
         folder = work.out / "tables"
-        frames = {"scores": self.scores, "differences": self.differences}
-        content: dict[str, Any] = {"scale": work.scale, "caption": self.caption}
-        content |= {name: json_rows(frame) for name, frame in frames.items()}
-        content["time"] = None if self.bench is None else self.bench.content()
-        with readable_errors(folder, "make room there and write them again with --cell tables"):
-            folder.mkdir(parents=True, exist_ok=True)
-            for name, frame in frames.items():
-                write_atomically(folder / f"{name}.parquet", table_bytes(frame))
-            write_atomically(folder / "reproduction.json", json_bytes(content))
-            for protocol in PROTOCOLS:
-                parts = [f"# The paper's tables, protocol {protocol}", self.caption]
-                for title, table in self.grids(protocol).items():
-                    parts += [f"## {title}", table.markdown()]
-                parts += [] if self.bench is None else [self.bench.caption()]
-                write_atomically(folder / f"{protocol}.md", ("\n\n".join(parts) + "\n").encode())
+        for name, frame in (("scores", self.scores), ("differences", self.differences)):
+            write_output(folder / f"{name}.parquet", table_bytes(frame))
+        for protocol in PROTOCOLS:
+            parts = [f"# The paper's tables, protocol {protocol}", self.caption]
+            for title, table in self.grids(protocol).items():
+                parts += [f"## {title}", table.markdown()]
+            parts += [] if self.bench is None else [self.bench.caption()]
+            write_output(folder / f"{protocol}.md", ("\n\n".join(parts) + "\n").encode())
 
 
 def make_tables(work: Reproduction) -> Tables:
@@ -95,7 +88,7 @@ def make_tables(work: Reproduction) -> Tables:
         raise InputError(f"{str(work.out)!r} holds no result yet; run a cell first")
     bench = None
     if work.time_file.exists():
-        bench = convert(read_json(work.time_file, dict), Bench, name=str(work.time_file), strict=False)
+        bench = read_json(work.time_file, Bench, name=str(work.time_file))
     scores = pl.DataFrame(rows)
     text = "Synthetic scenes and two steps per run: the pipeline works, the numbers mean nothing."
     if work.scale == "full":
