@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import pytest
 import torch
@@ -21,7 +20,6 @@ from torch import Tensor
 
 from sisod import networks
 from sisod.common.exceptions import InputError
-from sisod.networks import predict
 from sisod.networks.saved import load_network
 from sisod.networks.specs import CONFIG_KEY
 from sisod.training.data import augment
@@ -47,22 +45,16 @@ FILES: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "is not a safetensors file"),
     "cut off": (WHOLE[: len(WHOLE) // 2], "is not a safetensors file"),
     "without a config": (bytes(save(STATE)), "does not say which network"),
-    "one missing": (packed({k: v for k, v in STATE.items() if k != FIRST}), "1 missing"),
-    "one more": (packed({**STATE, "more": torch.ones(1)}), "1 not known (more)"),
-    "another shape": (packed({**STATE, FIRST: torch.ones(3)}), "1 of another shape"),
     "integers": (packed({**STATE, FIRST: STATE[FIRST].long()}), f"or not finite ({FIRST}"),
     "NaN": (packed({**STATE, FIRST: STATE[FIRST] * float("nan")}), f"or not finite ({FIRST}"),
     "too large": (packed({**STATE, FIRST: STATE[FIRST].double() + 1e300}), f"or not finite ({FIRST}"),
     "config that is not JSON": (packed(STATE, "{"), "the config is not JSON"),
     "deep config": (packed(STATE, "[" * 100_000), "the config is not JSON"),
-    "config that is a list": (packed(STATE, [1]), "config: expected object"),
     "NaN for the scale": (packed(STATE, spec(scale=float("nan"))), "config: input_spec"),
     "no deviation": (packed(STATE, spec(std=[0, 0, 0])), "every value of std must be a number above 0"),
     "a field more": (packed(STATE, spec(gain=1)), "unknown key 'gain' in [input_spec]"),
     "no temperature": (packed(STATE, CONFIG | {"calibration": {"temperature": 0}}), "config: "),
-    "no calibration": (packed(STATE, CONFIG | {"calibration": "hot"}), "config: calibration"),
     "unknown network": (packed(STATE, CONFIG | {"network": "unet"}), "unknown network 'unet'"),
-    "unknown encoder": (packed(STATE, CONFIG | {"encoder": "vgg"}), "encoder"),
     "network of another kind": (packed(STATE, CONFIG | {"network": "ldf"}), "the weights do not fit"),
 }
 
@@ -71,11 +63,10 @@ FILES: dict[str, tuple[bytes, str]] = {
 def test_a_hostile_safetensors_file(name: str, tmp_path: Path) -> None:
     content, expected = FILES[name]
     (tmp_path / "model.safetensors").write_bytes(content)
-    for path in (tmp_path, tmp_path / "model.safetensors"):
-        with pytest.raises(InputError) as caught:
-            load_network(path)
-        assert expected in str(caught.value)
-        check_one_sentence(str(caught.value), longest=500)
+    with pytest.raises(InputError) as caught:
+        load_network(tmp_path)
+    assert expected in str(caught.value)
+    check_one_sentence(str(caught.value), longest=500)
 
 
 def saved(what: object) -> bytes:
@@ -99,13 +90,10 @@ class Harmful:
 PICKLES: dict[str, Callable[[], bytes]] = {
     "empty": lambda: b"",
     "text": lambda: b"these are no weights\n" * 9,
-    "cut off": lambda: saved(STATE)[:2000],
     "harmful": lambda: saved(Harmful()),
-    "harmful inside": lambda: saved({"state_dict": {FIRST: Harmful()}}),
     "harmful, of the old kind": lambda: pickle.dumps(Harmful()),
     "deep": lambda: nested(100_000),
     "list": lambda: saved([1, 2, 3]),
-    "keys that are numbers": lambda: saved({1: torch.ones(1)}),
     "no keys": lambda: saved({"state_dict": {}}),
 }
 
@@ -155,7 +143,6 @@ def poisoned(content: bytes) -> dict[str, Tensor]:
 
 
 LAST: dict[str, tuple[Callable[[bytes], bytes], str]] = {
-    "empty": (lambda _: b"", "cannot be read"),
     "cut off": (lambda c: c[: len(c) // 2], "cannot be read"),
     "harmful": (lambda _: saved(Harmful()), "it holds other objects than tensors"),
     "of another network": (lambda c: changed(c, state_dict={"a": torch.ones(1)}), "do not fit"),
@@ -173,28 +160,6 @@ def test_a_hostile_checkpoint_is_not_resumed_from(
     with pytest.raises(InputError, match=expected) as caught:
         train_tiny(data, out, "train.epochs=2", resume=True)
     check_one_sentence(str(caught.value), longest=500)
-
-
-# ------------------------------------------------------------------------------------------- sizes
-
-
-def test_a_size_beyond_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    networks.create("tiny").save_pretrained("net")
-    Path("images").mkdir()
-    cv2.imwrite("images/a.png", np.zeros((8, 8), np.uint8))
-    result = run("predict", "net", "images", "out", "--size", "999999")
-    assert result.exit_code == 2, result.stderr
-    assert "8 images of 999999 x 999999 need at least" in result.stderr
-    assert result.stderr.endswith("GB are free; lower --size or --batch\n")
-    result = run("export", "net", "x.onnx", "--height", "999999", "--width", "999999")
-    assert result.exit_code == 2, result.stderr
-    assert result.stderr.endswith("GB are free; lower --height or --width\n")
-    assert not Path("out").exists()
-    # the sum of what is free decides, not the size itself
-    for free in (10**18, None):
-        monkeypatch.setattr(predict, "available_memory", lambda free=free: free)
-        predict.check_memory(8, (9999, 9999), advice="")
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 40), (40, 1), (2, 1), (3, 3)])

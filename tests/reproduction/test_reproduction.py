@@ -1,7 +1,6 @@
 """The paper's grid at scale tiny: trained, scored, resumed, its tables by hand.
 
-Two of the five networks on two of the eight data sets: EDN has the ablation, LDF the first stage. The
-measurement of time is replaced; `test_loss_time.py` runs it.
+Two of the five networks on two of the eight data sets: EDN has the ablation, LDF the first stage.
 """
 
 import json
@@ -25,12 +24,10 @@ from sisod.common.output import lock
 from sisod.data.scenes import write_scenes
 from sisod.report.drawing.groups import network_of
 from sisod.reproduction.cells import find_cell
-from sisod.reproduction.loss_time import Bench, Step
 from sisod.scoring.metrics import PAPER_KEYS
 
 pytestmark = pytest.mark.slow  # one training of the grid serves them all
 TRAINED = ("ldf-plain", "ldf-si", "edn-plain", "edn-si", "edn-alpha0", "edn-alpha1")
-STEPS = (Step("edn", side=64, n_images=2, plain=2.0, size_invariant=2.5, added=0.01),)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -38,8 +35,6 @@ def _small_grid() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paper, "networks", lambda: ("LDF", "EDN"))
         patch.setattr(paper, "datasets", lambda: ("MSOD", "SOD"))
-        bench = Bench(STEPS, 0.001, {"device": "cpu", "encoder": "x"})
-        patch.setattr("sisod.reproduction.run.run_bench", lambda **_: bench)
         yield
 
 
@@ -112,10 +107,8 @@ def test_tables_are_the_papers_with_ours_beside(whole: tuple[Path, Result]) -> N
     assert "| EDN | the paper's | -0.0014 | -0.0064 | +0.0205 |" in text
     assert f"| EDN | SI | {summary(out, 'edn-si')['mae']:.4f} |" in text
     assert "| EDN | the paper's | +0.1873 | +0.1212 |" in text  # of alpha = 0
-    assert "| edn | 340 s | 543.8 s | 1.60 |" in text
     mean = f"| EDN | SI | {summary(out, 'edn-si', protocol='default')['mae']:.4f} |"
     assert mean in (out / "tables/default.md").read_text()
-    assert json.loads((out / "cells/time/time.json").read_text())["steps"][0]["plain"] == 2
     assert "the numbers mean nothing" in done.output
     assert "the paper's" in done.output
 
@@ -145,12 +138,12 @@ def test_what_is_finished_is_left_alone(whole: tuple[Path, Result]) -> None:
     tables = (out / "tables/official.md").read_text()
     again = reproduce(out)
     assert again.exit_code == 0, again.output
-    assert again.output.count(": finished already") == 8
+    assert again.output.count(": finished already") == 7
     assert stamps(out) == before
     assert (out / "tables/official.md").read_text() == tables
     listed = reproduce(out, "--dry-run")
     assert listed.exit_code == 0
-    assert listed.output.count("finished") == 8
+    assert listed.output.count("finished") == 7
     only = reproduce(out, "--cell", "tables")
     assert (only.exit_code, "finished already" in only.output) == (0, False)
     assert "alpha of EDN" in only.output
@@ -231,24 +224,18 @@ def test_unreadable_file_of_one_set_and_a_larger_set(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "edn-si: scored on MSOD, SOD" in done.output
     assert Evaluation.load(out / "results/default/SOD/EDN+SI").images.height == 3
-    (out / "cells/time").mkdir()
-    (out / "cells/time/time.json").write_text("{}")
-    damaged = reproduce(out, "--cell", "tables")
-    assert damaged.exit_code == 1
-    assert "time.json: missing" in damaged.output
 
 
 def test_second_process_is_kept_off_a_cell(whole: tuple[Path, Result]) -> None:
     out, _ = whole
-    time = out / "cells/time/time.json"
-    content = time.read_bytes()
-    time.unlink()
-    with lock(out / "cells/time"):
-        refused = reproduce(out, "--cell", "time")
-    time.write_bytes(content)
+    result = out / "results/official/SOD/EDN+SI"
+    result.rename(out / "elsewhere")  # so that there is something to do
+    with lock(out / "cells/edn-si"):
+        refused = reproduce(out, "--cell", "edn-si")
+    (out / "elsewhere").rename(result)
     assert refused.exit_code == 1
-    assert "error: time: another sisod process is writing to" in refused.output
-    assert "1 of 1 cells failed (time)" in refused.output
+    assert "error: edn-si: another sisod process is writing to" in refused.output
+    assert "1 of 1 cells failed (edn-si)" in refused.output
 
 
 def stamps(folder: Path) -> dict[Path, Any]:

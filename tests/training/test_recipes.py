@@ -14,7 +14,7 @@ from helpers.messages import check_one_sentence
 from sisod.common.exceptions import InputError, UsageError
 from sisod.losses.terms import ON_INPUT, ON_PROBS, REGION
 from sisod.networks import names as network_names
-from sisod.networks.encoders.encoders import ENCODERS
+from sisod.networks.encoders import ENCODERS
 from sisod.scoring.loss_options import TERM_NAMES
 from sisod.training import recipe_parts
 from sisod.training.recipe import BALANCED_LOSS, find_recipe, names, read_recipe, write_toml

@@ -15,8 +15,8 @@ from torch import Tensor, nn  # noqa: E402
 
 from sisod import networks  # noqa: E402
 from sisod.common.exceptions import InputError, UsageError  # noqa: E402
-from sisod.networks.adapters.wrapped import WrappedNetwork  # noqa: E402
 from sisod.networks.export import export_onnx  # noqa: E402
+from sisod.networks.wrapped import WrappedNetwork  # noqa: E402
 from sisod.training.module import SaliencyModule, update_average  # noqa: E402
 from sisod.training.recipe import find_recipe  # noqa: E402
 from sisod.training.train import Machine, TrainingRequest, train  # noqa: E402

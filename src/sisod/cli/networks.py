@@ -8,6 +8,7 @@ import typer
 
 from sisod.cli import shared
 from sisod.common.exceptions import InputError, MissingExtraError, UsageError, require
+from sisod.common.imports import explain_errors
 
 NetworkName = Annotated[
     str | None,
@@ -52,8 +53,7 @@ def show_networks(
     Example:
         sisod networks --encoder efficientnet_lite0
     """
-    from sisod.networks.adapters import kinds_table
-    from sisod.networks.registry import missing_module, networks_table
+    from sisod.networks.registry import kinds_table, missing_module, networks_table
 
     module = missing_module()
     if module is not None:
@@ -200,12 +200,12 @@ def predict(
     Example:
         sisod predict runs/edn data/MSOD/image maps/edn
     """
-    from sisod.networks.adapters import ModelOptions, check_model
+    from sisod.networks.registry import ModelOptions, check_model
 
     options = ModelOptions(
         size=size,
-        mean=_three_numbers("mean", mean),
-        std=_three_numbers("std", std),
+        mean=_numbers(mean),
+        std=_numbers(std),
         output=int(output) if output and output.lstrip("-").isdecimal() else output,
         activation=activation,
         normalize=normalize,
@@ -215,10 +215,11 @@ def predict(
         origin=origin,
         factory=factory,
     )
-    if check_model(model, options)[0] == "onnx":
-        from sisod.networks.onnx_model import open_onnx, predict_onnx
+    kind, path = check_model(model, options)
+    if kind == "onnx":
+        from sisod.networks.onnx_model import OnnxModel, predict_onnx
 
-        opened = open_onnx(model, options, device=device)
+        opened = OnnxModel(path, device=device, **options.given())
         title, write = opened.title, partial(predict_onnx, opened)
     else:
         shared.load_pytorch()
@@ -241,14 +242,7 @@ def predict(
     typer.echo(f"{done.n_new} maps of {title} in {out}{kept}")
 
 
-def _three_numbers(name: str, text: str | None) -> tuple[float, float, float] | None:
+def _numbers(text: str | None) -> Any:
     """Return the numbers of `--mean` or `--std`."""
-    if text is None:
-        return None
-    try:
-        red, green, blue = map(float, text.split(","))
-    except ValueError:
-        raise UsageError(
-            f"--{name} must be three numbers with commas, like 0.485,0.456,0.406, got {text!r}"
-        ) from None
-    return red, green, blue
+    with explain_errors("--mean and --std are three numbers with commas, like 0.485,0.456,0.406"):
+        return None if text is None else tuple(map(float, text.split(",")))

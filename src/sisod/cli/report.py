@@ -2,12 +2,15 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from sisod.cli import shared
 from sisod.common.streams import is_terminal
+
+if TYPE_CHECKING:
+    from sisod.evaluation.results import Result
 
 Results = Annotated[
     list[Path],
@@ -74,14 +77,7 @@ def plot(
     """
     from sisod.common.arguments import check_known
     from sisod.common.exceptions import UsageError
-    from sisod.evaluation.results import datasets_of, load_results
-    from sisod.report.gallery import (
-        FIGURES,
-        FigureRequest,
-        image_folders,
-        write_figure,
-        write_figures,
-    )
+    from sisod.report.gallery import FIGURES, FigureRequest, write_figure, write_figures
     from sisod.report.style import check_plot_path
 
     if figure is not None:
@@ -89,10 +85,8 @@ def plot(
         check_plot_path(out)
     elif out.suffix.lower() in (".pdf", ".png", ".svg"):
         raise UsageError(f"{str(out)!r} is one file; choose its figure with --figure")
-    results = load_results(paths)
     request = FigureRequest(
-        results,
-        image_folders(images or [], datasets_of(results)),
+        *_load(paths, images),
         ablation,
         tuple(example or ()),
         fetch,
@@ -107,6 +101,15 @@ def plot(
     shared.warn(missing)
     for path in written:
         typer.echo(str(path))
+
+
+def _load(paths: list[Path], images: list[str] | None) -> "tuple[list[Result], dict[str, Path]]":
+    """Return results, and the folder of photographs of every data set that `--images` names."""
+    from sisod.evaluation.results import datasets_of, load_results
+    from sisod.report.gallery import image_folders
+
+    results = load_results(paths)
+    return results, image_folders(images or [], datasets_of(results))
 
 
 def report(
@@ -126,12 +129,9 @@ def report(
     Example:
         sisod report results --out report.html --images MSOD=data/MSOD/image
     """
-    from sisod.evaluation.results import datasets_of, load_results
     from sisod.report import write_report
-    from sisod.report.gallery import image_folders
 
-    results = load_results(paths)
-    folders = image_folders(images or [], datasets_of(results))
+    results, folders = _load(paths, images)
     notes = write_report(
         results,
         out,
@@ -158,13 +158,10 @@ def paper(
     Example:
         sisod paper results --out paper --images MSOD=data/MSOD/image
     """
-    from sisod.evaluation.results import datasets_of, load_results
-    from sisod.report.gallery import image_folders
     from sisod.report.manuscript import write_manuscript
 
-    results = load_results(paths)
-    roots = image_folders(images or [], datasets_of(results))
-    written, notes = write_manuscript(results, out, image_roots=roots, metrics=metrics, fetch=fetch)
+    results, folders = _load(paths, images)
+    written, notes = write_manuscript(results, out, image_roots=folders, metrics=metrics, fetch=fetch)
     shared.warn(notes)
     for path in written:
         typer.echo(str(path))
@@ -191,15 +188,12 @@ def errors(
     from sisod.report.summary import protocol_notes
 
     results = load_results(paths)
-    grid, caption = (
-        error_grid,
-        "objects: with their share, false ones included; pixels: share of all pixels",
-    )
-    if by == "size":
-        grid, caption = error_size_grid, "shares of the objects of a size, false ones included"
-    shared.show(
-        fmt, [grid(results)], lambda kind: render_errors(results, kind, by_size=by == "size"), caption
-    )
+    is_by_size = by == "size"
+    grid = error_size_grid(results) if is_by_size else error_grid(results)
+    caption = "objects: with their share, false ones included; pixels: share of all pixels"
+    if is_by_size:
+        caption = "shares of the objects of a size, false ones included"
+    shared.show(fmt, [grid], lambda kind: render_errors(results, kind, by_size=is_by_size), caption)
     protocols = [r.evaluation.protocol.name for r in results if has_errors(r.evaluation)]
     shared.warn([*missing_errors(results), *protocol_notes(protocols)])
 

@@ -37,33 +37,23 @@ _OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF)
 
 
 def _completion(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
-    """Return a function for the shell: the names that begin like what is typed."""
+    """Return a function for the shell: the names that begin like the last of a list with commas."""
 
     def complete(incomplete: str) -> list[str]:
+        listed, comma, last = incomplete.rpartition(",")
         with suppress(ImportError):  # recipes need PyTorch
-            return [name for name in names() if name.startswith(incomplete)]
+            return [f"{listed}{comma}{name}" for name in names() if name.startswith(last)]
         return []
 
     return complete
 
 
 complete_protocol = _completion(lambda: PROTOCOLS)
+complete_metrics = _completion(lambda: (*METRIC_SETS, "all", *METRICS))
 complete_score = _completion(lambda: ("found", *METRICS))
 complete_network = _completion(lambda: importlib.import_module("sisod.networks.registry").names())
 complete_recipe = _completion(lambda: importlib.import_module("sisod.training.recipe").names())
 complete_figure = _completion(lambda: importlib.import_module("sisod.report.gallery").FIGURES)
-
-
-def complete_metrics(incomplete: str) -> list[str]:
-    """Return the metrics that begin like the last of a list with commas.
-
-    Example:
-        >>> complete_metrics("mae,si_ma")
-        ['mae,si_mae']
-    """
-    listed, comma, last = incomplete.rpartition(",")
-    names = METRICS if comma else (*METRIC_SETS, "all", *METRICS)
-    return [f"{listed}{comma}{name}" for name in names if name.startswith(last)]
 
 
 # Options of more than one command: the same name, metavar, type and meaning everywhere. What a command
@@ -131,9 +121,15 @@ AgainstPaperFlag = Annotated[
 ]
 
 
-def out_option(content: str) -> Any:
-    """Return the option `--out`: the file or folder that is written, and what it will hold."""
-    return typer.Option("--out", metavar="PATH", help=f"Output: {content}.")
+def _option_of(name: str, metavar: str | None, beginning: str) -> Callable[[str], Any]:
+    """Return a function that makes an option, whose help ends with what the command says."""
+    return lambda ending: typer.Option(name, metavar=metavar, help=f"{beginning}: {ending}.")
+
+
+out_option = _option_of("--out", "PATH", "Output")
+images_option = _option_of("--images", "DIR", "Folder of photographs")
+data_option = _option_of("--data", "DIR", "Folder of the data")
+quick_option = _option_of("--quick", None, "A short run")
 
 
 def metrics_option(default: str) -> Any:
@@ -145,16 +141,6 @@ def metrics_option(default: str) -> Any:
         f"BIoU, MBA), all, or keys with commas; by default {default}.",
         autocompletion=complete_metrics,
     )
-
-
-def images_option(use: str) -> Any:
-    """Return the option `--images`, and how to use it."""
-    return typer.Option("--images", metavar="DIR", help=f"Folder of photographs: {use}.")
-
-
-def data_option(content: str) -> Any:
-    """Return the option `--data`, and what the folder holds."""
-    return typer.Option("--data", metavar="DIR", help=f"Folder of the data: {content}.")
 
 
 def plot_option(content: str) -> Any:
@@ -169,11 +155,6 @@ def plot_option(content: str) -> Any:
 
     text = f"Draw to this .pdf, .png or .svg file: {content}."
     return typer.Option("--plot", metavar="FILE", callback=check, help=text)
-
-
-def quick_option(difference: str) -> Any:
-    """Return the flag `--quick`, and what it leaves out."""
-    return typer.Option("--quick", help=f"A short run: {difference}.")
 
 
 @contextmanager

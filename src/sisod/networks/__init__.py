@@ -15,9 +15,9 @@ from sisod.networks.registry import find, names
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from sisod.networks.adapters.wrapped import Factory, wrap
     from sisod.networks.network import Network
     from sisod.networks.specs import InputSpec
+    from sisod.networks.wrapped import Factory, wrap
 
 __all__ = [
     "InputSpec",
@@ -33,7 +33,7 @@ __all__ = [
 _LAZY = {
     "InputSpec": "sisod.networks.specs",
     "Network": "sisod.networks.network",
-    "wrap": "sisod.networks.adapters.wrapped",
+    "wrap": "sisod.networks.wrapped",
 }
 
 

@@ -15,7 +15,7 @@ from sisod.common.exceptions import InputError, shorten_list
 from sisod.common.imports import describe_error, explain_errors
 from sisod.common.output import system_error, write_file
 from sisod.common.run_folder import partial_folder, read_run
-from sisod.networks.specs import CONFIG_KEY, NetworkConfig
+from sisod.networks.specs import CONFIG_KEY
 
 Rules = Sequence[tuple[str, str]]
 WEIGHTS_FILE = "model.safetensors"
@@ -78,7 +78,7 @@ def read_state(path: Path) -> dict[str, Tensor]:
         InputError: it cannot be read without running code, or holds something else.
     """
     if path.suffix == ".safetensors":
-        return _read_safetensors(path)[0]
+        return read_safetensors(path)[0]
     loaded = load_tensors(path)
     if isinstance(loaded, dict):  # as training scripts wrap it
         loaded = next((loaded[key] for key in _WRAPPERS if isinstance(loaded.get(key), dict)), loaded)
@@ -100,15 +100,12 @@ def load_tensors(path: Path) -> Any:
         raise InputError(f"{str(path)!r} cannot be read as a file of tensors ({why})") from error
 
 
-def read_config(path: Path) -> NetworkConfig:
-    """Return the network's config from the header of a safetensors file written by sisod."""
-    header = _read_safetensors(path)[1]
-    if CONFIG_KEY not in header:
-        raise InputError(
-            f"{str(path)!r} does not say which network it is of; expected a file that save_pretrained "
-            "or sisod convert has written"
-        )
-    return NetworkConfig.parse(header[CONFIG_KEY], source=str(path))
+def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Return the tensors of a safetensors file, and its metadata."""
+    from safetensors import safe_open
+
+    with explain_errors(f"{str(path)!r} is not a safetensors file"), safe_open(path, "pt") as file:
+        return {key: file.get_tensor(key) for key in file.keys()}, file.metadata() or {}  # noqa: SIM118
 
 
 def write_state(path: Path, state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
@@ -122,13 +119,11 @@ def write_state(path: Path, state: Mapping[str, Tensor], config: Mapping[str, An
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
-    tensors: dict[str, Tensor] = {}
-    addresses: set[int] = set()
-    for key, value in state.items():
-        tensor = value.detach().cpu().contiguous()
-        # safetensors refuses tensors that share memory, such as tied weights
-        tensors[key] = tensor.clone() if tensor.data_ptr() in addresses else tensor
-        addresses.add(tensor.data_ptr())
+    # copies: safetensors refuses tensors that share memory, such as tied weights
+    tensors = {
+        key: value.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
+        for key, value in state.items()
+    }
     metadata = {CONFIG_KEY: json.dumps(config, sort_keys=True), "format": "pt"}
     with write_file(path) as unfinished:
         try:
@@ -226,10 +221,3 @@ def _fits(values: Tensor, own: Tensor) -> bool:
     # larger float64 values overflow to infinity in the network
     largest = torch.finfo(torch.float32).max
     return not values.is_floating_point() or bool((values.abs() <= largest).all())
-
-
-def _read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    from safetensors import safe_open
-
-    with explain_errors(f"{str(path)!r} is not a safetensors file"), safe_open(path, "pt") as file:
-        return {key: file.get_tensor(key) for key in file.keys()}, file.metadata() or {}  # noqa: SIM118

@@ -1,14 +1,12 @@
 """A folder of maps, written by any model: batches are read ahead, maps are written in other threads.
 
 The runtime of the model is its own affair, so this module does without PyTorch. Maps may be packed into
-Parquet or tar shards. Every map is a file first; once the next 500 in the order of their images are
-there, they are packed and removed, so a run that is killed loses nothing, and at no time there are many
-small files.
+Parquet or tar shards, 500 in each, in the order of their images; a run that is killed keeps the shards
+that are written, and at no time there are many small files.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypedDict, get_args
@@ -18,14 +16,14 @@ from numpy.typing import NDArray
 
 from sisod.common.arguments import check_choice, check_int
 from sisod.common.exceptions import InputError, UsageError, shorten_list
-from sisod.common.output import is_url, output_path, write_atomically, write_png
+from sisod.common.output import is_url, output_path, png_bytes, write_atomically, write_png
 from sisod.common.run_folder import OtherRunError, Run, discard, open_run
 from sisod.common.streams import progress_bar
-from sisod.data.containers import list_members, open_shard, split_root
+from sisod.data.containers import split_root
 from sisod.data.containers.parquet import parquet_file
 from sisod.data.containers.tar import tar_file
 from sisod.data.images import read_colour
-from sisod.data.pairs import find_photographs
+from sisod.data.pairs import files_by_name, find_photographs
 
 Container = Literal["parquet", "tar"]
 SHARD = 500  # maps
@@ -90,21 +88,7 @@ def write_maps(
     container: Container | None = None,
     bits: Bits | None = None,
 ) -> Prediction:
-    """Write one PNG for each image, at the image's size.
-
-    Args:
-        model: of any runtime.
-        images: folder of images, URL or container.
-        out: folder for the maps and `run.json`.
-        batch: images per batch.
-        resume: as for `predict_folder`, and so are the next three.
-        overwrite: replace an earlier result.
-        container: pack the maps into shards of this format.
-        bits: depth of the maps.
-
-    Returns:
-        The folder, and how many maps are new or were kept.
-    """
+    """Write one PNG for each image, at the image's size; the arguments are those of `predict_folder`."""
     if bits is not None:
         check_choice("bits", bits, get_args(Bits))
     if container is not None:
@@ -148,17 +132,20 @@ def write_maps(
         listed = [(name, file.path) for name, file in files.items()]
         batches = [listed[begin : begin + batch] for begin in range(0, len(listed), batch)]
         waiting = [chunk for chunk in batches if not kept.issuperset(name for name, _ in chunk)]
-        shards = MapShards(run.path, container, list(files))
+        unpacked: dict[str, bytes] = {}
         try:
             with progress_bar("predicting", len(files), done=len(kept)) as advance:
-                for done in _predict(model, str(images), waiting, run.path, kept, depth):
-                    advance(done)
-                    shards.pack()
+                for maps in _predict(model, str(images), waiting, run.path, kept, container, depth):
+                    advance(len(maps))
+                    unpacked |= maps
+                    while container is not None and len(unpacked) >= SHARD:
+                        unpacked = _write_shard(run.path, container, unpacked)
         except InputError:
-            if not _map_names(run.path):  # so that the corrected command can be given
+            if not files_by_name(run.path):  # so that the corrected command can be given
                 discard(run.path)
             raise
-        shards.finish()
+        if container is not None and unpacked:
+            _write_shard(run.path, container, unpacked)
         run.finish(n_maps=len(files))
     return Prediction(Path(out), len(files) - len(kept), len(kept))
 
@@ -170,7 +157,7 @@ def _kept_names(run: Run, stamps: dict[str, str]) -> set[str]:
     """
     if not run.resumed:
         return set()
-    names, before = _map_names(run.path), run.record.get("files", {})
+    names, before = set(files_by_name(run.path)), run.record.get("files", {})
     changed = sorted(name for name in names if before.get(name, "") != stamps.get(name))
     if changed:
         raise OtherRunError(
@@ -181,20 +168,16 @@ def _kept_names(run: Run, stamps: dict[str, str]) -> set[str]:
     return names
 
 
-def _map_names(folder: Path) -> set[str]:
-    single = {path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.png")}
-    return single | packed_names(folder)
-
-
 def _predict(
     model: MapModel,
     root: str,
     batches: Sequence[Sequence[tuple[str, str]]],
     out: Path,
     kept: set[str],
+    container: Container | None,
     bits: Bits,
-) -> Iterator[int]:
-    """Predict batches of names and paths; yield the number of new maps of each.
+) -> Iterator[dict[str, bytes]]:
+    """Predict batches of names and paths; yield the new maps of each as PNG, and write single files.
 
     Meanwhile other threads read the next batch and write the maps of the one before.
     """
@@ -203,11 +186,15 @@ def _predict(
         image = read_colour(root, path)
         return name, model.prepare(image), (image.shape[0], image.shape[1])
 
-    def write(name: str, finish: Callable[[], Probabilities]) -> None:
-        write_png(output_path(out, name, ".png"), to_grey(finish(), bits))
+    def write(name: str, finish: Callable[[], Probabilities]) -> tuple[str, bytes]:
+        grey = to_grey(finish(), bits)
+        if container is not None:
+            return f"{name}.png", png_bytes(grey)
+        write_png(output_path(out, name, ".png"), grey)
+        return name, b""
 
     reads: list[Future[tuple[str, NDArray[Any], tuple[int, int]]]] = []
-    writes: list[Future[None]] = []
+    writes: list[Future[tuple[str, bytes]]] = []
     with ThreadPoolExecutor(_THREADS) as pool:
         try:
             for chunk in (*batches, ()):
@@ -215,18 +202,25 @@ def _predict(
                 if reads:
                     names, images, shapes = zip(*(future.result() for future in reads), strict=True)
                     finishers = model.predict(np.stack(images), shapes)
-                    for future in writes:
-                        future.result()
+                    yield dict(future.result() for future in writes)
                     maps = zip(names, finishers, strict=True)
                     writes = [pool.submit(write, *one) for one in maps if one[0] not in kept]
-                    yield len(writes)
                 reads = ahead
-            for future in writes:
-                future.result()
+            yield dict(future.result() for future in writes)
         except BaseException:
             wait(writes)  # keep the maps that are computed
             pool.shutdown(cancel_futures=True)
             raise
+
+
+def _write_shard(folder: Path, container: Container, maps: dict[str, bytes]) -> dict[str, bytes]:
+    """Write the first maps as the next shard; return the others."""
+    names = list(maps)
+    members = {name: maps[name] for name in names[:SHARD]}
+    content = tar_file(members) if container == "tar" else parquet_file(members, column="prediction")
+    number = len(list(folder.glob(f"maps-*.{container}")))
+    write_atomically(folder / f"maps-{number:05d}.{container}", content)
+    return {name: maps[name] for name in names[SHARD:]}
 
 
 def to_grey(p: Probabilities, bits: Bits) -> GreyMap:
@@ -239,63 +233,3 @@ def to_grey(p: Probabilities, bits: Bits) -> GreyMap:
     if bits == 8:
         return np.rint(p * 255).astype(np.uint8)
     return np.rint(p.astype(np.float64) * 65535).astype(np.uint16)
-
-
-# ----------------------------------------------------------------------------------------------- shards
-
-
-class MapShards:
-    """The shards of a folder of maps; none if the maps stay single files.
-
-    Args:
-        folder: where maps are written, and then shards.
-        container: format of the shards; None for single files.
-        names: of all images, in order.
-    """
-
-    def __init__(self, folder: Path, container: Container | None, names: Sequence[str]) -> None:
-        self.folder, self.container = folder, container
-        packed = packed_names(folder)
-        self.n_shards = len(_shard_files(folder))
-        self.unpacked = [name for name in names if name not in packed] if container else []
-        for name in packed:  # of a run that was killed before it removed them
-            self._path(name).unlink(missing_ok=True)
-
-    def pack(self, *, rest: bool = False) -> None:
-        """Pack as many whole shards as there are maps for; with `rest`, also the last, smaller one."""
-        while names := self.unpacked[:SHARD]:
-            # the last map first: mostly it is missing, and the others need not be looked for
-            is_whole = len(names) == SHARD and all(self._path(one).exists() for one in reversed(names))
-            if not is_whole and not rest:
-                return
-            members = {f"{name}.png": self._path(name).read_bytes() for name in names}
-            is_tar = self.container == "tar"
-            write_atomically(
-                self.folder / f"maps-{self.n_shards:05d}.{self.container}",
-                tar_file(members) if is_tar else parquet_file(members, column="prediction"),
-            )
-            for name in names:
-                self._path(name).unlink()
-            self.n_shards += 1
-            self.unpacked = self.unpacked[SHARD:]
-
-    def finish(self) -> None:
-        """Pack the last maps, and remove the folders that they were in."""
-        self.pack(rest=True)
-        folders = (path for path in self.folder.rglob("*") if path.is_dir() and self.container)
-        for path in sorted(folders, reverse=True):
-            with suppress(OSError):  # of the user: not empty
-                path.rmdir()
-
-    def _path(self, name: str) -> Path:
-        return output_path(self.folder, name, ".png")
-
-
-def packed_names(folder: Path) -> set[str]:
-    """Return the names of the maps in the shards of a folder."""
-    shards = (open_shard(str(file)) for file in _shard_files(folder))
-    return {member.name.removesuffix(".png") for shard in shards for member in list_members(shard)}
-
-
-def _shard_files(folder: Path) -> list[Path]:
-    return [path for kind in get_args(Container) for path in sorted(folder.glob(f"maps-*.{kind}"))]

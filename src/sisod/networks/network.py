@@ -1,36 +1,31 @@
 """Base class of the networks: the contract of `forward`, facts, targets, saving and loading."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from huggingface_hub import PyTorchModelHubMixin
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from sisod.common.arguments import check_known
-from sisod.networks.checkpoints import (
-    WEIGHTS_FILE,
-    Rules,
-    find_weights,
-    load_strictly,
-    read_config,
-    read_state,
-    rename,
-    write_state,
-)
-from sisod.networks.encoders.encoders import INPUTS, load_encoder_weights
+from sisod.common.imports import explain_errors
+from sisod.common.output import json_bytes, write_output
+from sisod.networks.checkpoints import WEIGHTS_FILE, Rules, load_strictly, rename, write_state
+from sisod.networks.encoders import INPUTS, load_encoder_weights
 from sisod.networks.registry import Facts
-from sisod.networks.specs import Calibration, InputSpec, NetworkConfig, Size
+from sisod.networks.specs import Calibration, InputSpec, Size
 
 Target = Literal["mask", "body", "detail"]
-_CARD = """
+_CARD = """\
 ---
-{{ card_data }}
+library_name: sisod
+pipeline_tag: image-segmentation
+tags:
+- salient-object-detection
 ---
 
 A saliency network saved by sisod. Load it with `sisod.networks.from_pretrained`, a module of your own
@@ -39,14 +34,7 @@ becomes its input.
 """
 
 
-class Network(
-    nn.Module,
-    PyTorchModelHubMixin,
-    library_name="sisod",
-    tags=["salient-object-detection"],
-    pipeline_tag="image-segmentation",
-    model_card_template=_CARD,
-):
+class Network(nn.Module):
     """Base of the networks: `forward` takes (B, 3, H, W) and returns logit maps (B, 1, H, W).
 
     The first map is the prediction, the others are supervised side outputs; train and eval mode return
@@ -83,10 +71,6 @@ class Network(
         self.encoder_name = encoder
         self.input_spec = input_spec or INPUTS.get(encoder, InputSpec())
 
-    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Return the logit maps at the size of the input, the prediction first."""
-        raise NotImplementedError
-
     @classmethod
     def auxiliary_targets(cls) -> tuple[Target, ...]:
         """Return the targets other than the mask, each once; most networks have none."""
@@ -118,7 +102,7 @@ class Network(
 
     def load_encoder(self, weights: str | Path) -> None:
         """Load ImageNet weights into the encoder: `"imagenet"`, or the path of a file."""
-        load_encoder_weights(self.encoder, weights)
+        load_encoder_weights(getattr(self, "encoder", None), weights, title=self.facts.name)
 
     @classmethod
     def load_published(cls, state_dict: Mapping[str, Tensor], *, origin: str = "authors") -> Self:
@@ -129,26 +113,12 @@ class Network(
         load_strictly(network, renamed, source=f"{cls.facts.name} checkpoint", unknown=unknown)
         return network
 
-    def save_pretrained(self, save_directory: str | Path, **options: Any) -> str | None:
-        """Write `model.safetensors`, `config.json` and a model card into a folder."""
-        # push_to_hub passes another config
-        return super().save_pretrained(save_directory, **(options | {"config": self.config()}))
-
-    def _save_pretrained(self, save_directory: Path) -> None:
-        write_state(save_directory / WEIGHTS_FILE, self.state_dict(), self.config())
-
-    @classmethod
-    def from_pretrained(cls, path_or_id: str | Path, **hub_options: Any) -> Self:  # type: ignore[override]
-        """Return a saved network of this class; `networks.from_pretrained` finds the class itself."""
-        path = find_weights(path_or_id, **hub_options)
-        config = read_config(path)
-        return cls(config.encoder, config.input_spec).restore(path, config)
-
-    def restore(self, path: Path, config: NetworkConfig) -> Self:
-        """Load weights and calibration of a file of sisod, and return the network in eval mode."""
-        load_strictly(self, read_state(path), source=str(path))
-        self.calibration, self.input_size = config.calibration, config.size
-        return self.eval()
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write `model.safetensors`, `config.json` and a model card into a folder, the weights last."""
+        folder, config = Path(folder), self.config()
+        write_output(folder / "config.json", json_bytes(config))
+        write_output(folder / "README.md", _CARD.encode())
+        write_state(folder / WEIGHTS_FILE, self.state_dict(), config)
 
     def count_macs(self, size: Size) -> int:
         """Return the multiply-adds of convolutions and matrix products for one image.
@@ -161,6 +131,11 @@ class Network(
         with counter, torch.no_grad():
             self.eval()(torch.empty(1, 3, *size, device="meta"))
         return counter.get_total_flops() // 2
+
+
+def module_errors(network: Network, shape: Sequence[int]) -> AbstractContextManager[None]:
+    """Turn what a network raises for a batch of this shape into one sentence."""
+    return explain_errors(f"{network.facts.title} failed on a batch of shape {tuple(shape)}")
 
 
 @contextmanager

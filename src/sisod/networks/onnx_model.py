@@ -15,7 +15,6 @@ from sisod.common.arguments import short_repr
 from sisod.common.exceptions import InputError, UsageError, require, shorten_list
 from sisod.common.imports import explain_errors
 from sisod.data.images import resize
-from sisod.networks.adapters import ModelOptions, check_model
 from sisod.networks.map_folder import MapOptions, Prediction, Probabilities, write_maps
 from sisod.networks.specs import (
     CONFIG_KEY,
@@ -78,7 +77,11 @@ class OnnxModel:
         self.path = Path(path)
         self.title = self.path.name
         self.versions = {"onnxruntime": onnxruntime.__version__}
-        self._session = _open_session(self.path, device)
+        providers = _providers(device, onnxruntime.get_available_providers())
+        settings = onnxruntime.SessionOptions()
+        settings.log_severity_level = 4  # its errors are raised too, and its warnings are about speed
+        with explain_errors(f"{str(path)!r} cannot be opened by onnxruntime", "expected an ONNX file"):
+            self._session = onnxruntime.InferenceSession(str(path), settings, providers=providers)
         self._input = self._only_input()
         self._input_spec = InputSpec(mean=mean or IMAGENET.mean, std=std or IMAGENET.std)
         self._output_spec = OutputSpec(activation or "sigmoid", normalize, channel)
@@ -97,8 +100,10 @@ class OnnxModel:
             self._calibration, exported_size = config.calibration, config.size
         self.batch, *sides = (_fixed(side) for side in (self._input.shape[0], *self._input.shape[2:]))
         self.size = self._input_size(sides, check_size(size), exported_size)
-        self._output_names: list[str] = [item.name for item in self._session.get_outputs()]
-        self._output = self._output_name(output)
+        names = self._output_names = [item.name for item in self._session.get_outputs()]
+        advice = f"its outputs are {shorten_list(names, most=8)}"
+        with explain_errors(f"{self.title} has no output {short_repr(output)}", advice):
+            self._output = names[names.index(output) if isinstance(output, str) else output]
 
     def settings(self) -> dict[str, Any]:
         """Return what decides the maps, with the hash of the file and of its data beside it."""
@@ -204,22 +209,6 @@ class OnnxModel:
             raise UsageError(f"{self.title} takes images of {sides}, got --size {size}; correct it")
         return height, width
 
-    def _output_name(self, output: int | str) -> str:
-        names = self._output_names
-        try:
-            return names[names.index(output) if isinstance(output, str) else output]
-        except (ValueError, IndexError) as error:
-            raise UsageError(
-                f"output is {short_repr(output)}, but the outputs of {self.title} are "
-                f"{shorten_list(names, most=8)}; give a name, or a position from 0 to {len(names) - 1}"
-            ) from error
-
-
-def open_onnx(model: str, options: ModelOptions, *, device: str = "auto") -> OnnxModel:
-    """Return the model that the command line names, `onnx:FILE`."""
-    given: dict[str, Any] = options.given()
-    return OnnxModel(check_model(model, options)[1], device=device, **given)
-
 
 def predict_onnx(
     model: OnnxModel,
@@ -239,16 +228,6 @@ def predict_onnx(
         options: `resume`, `overwrite`, `container` and `bits`, as for `predict_folder`.
     """
     return write_maps(model, images, out, batch=model.batch or batch, **options)
-
-
-def _open_session(path: Path, device: str) -> Any:
-    import onnxruntime
-
-    providers = _providers(device, onnxruntime.get_available_providers())
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # its errors are raised too, and its warnings are about speed
-    with explain_errors(f"{str(path)!r} cannot be opened by onnxruntime", "expected an ONNX file"):
-        return onnxruntime.InferenceSession(str(path), options, providers=providers)
 
 
 def _providers(device: str, available: Sequence[str]) -> list[Any]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import torch
@@ -13,17 +13,14 @@ import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sisod.common.exceptions import InputError, UsageError
+from sisod.common.exceptions import InputError
 from sisod.common.imports import explain_errors
-from sisod.common.processes import available_memory
 from sisod.data.images import resize
-from sisod.networks.adapters.wrapped import module_errors
-from sisod.networks.map_folder import Bits, Container, Prediction, Probabilities, write_maps
-from sisod.networks.network import Network, eval_mode
+from sisod.networks.map_folder import MapOptions, Prediction, Probabilities, write_maps
+from sisod.networks.network import Network, eval_mode, module_errors
 from sisod.networks.specs import Size, check_size
 
 DEFAULT_SIZE = (384, 384)  # of the paper
-_LEAST_MEMORY = 64  # bytes for every pixel of a batch: less than the smallest network needs
 
 
 def predict_folder(
@@ -34,10 +31,7 @@ def predict_folder(
     size: int | Size | None = None,
     batch: int = 8,
     device: str = "auto",
-    resume: bool = False,
-    overwrite: bool = False,
-    container: Container | None = None,
-    bits: Bits | None = None,
+    **options: Unpack[MapOptions],
 ) -> Prediction:
     """Write one PNG for each image, at the image's size, under its path below `images`.
 
@@ -52,11 +46,12 @@ def predict_folder(
             default the network's `input_size`, that of its training, or 384.
         batch: images per batch.
         device: as PyTorch names it; `"auto"` is the first GPU if there is one, else the CPU.
-        resume: keep the maps of an unfinished run of the same network on the same images.
-        overwrite: replace an earlier result of `predict`; it stays until all maps are written.
-        container: `"parquet"` or `"tar"` packs the maps into shards in `out` instead of single files.
-        bits: 8, or 16 to compare networks by values over all thresholds, such as `object_f1_max`: maps
-            of 8 bits end at logit 5.5. By default 8, and 16 of a calibrated network.
+        options: `resume=True` keeps the maps of an unfinished run of the same network on the same
+            images. `overwrite=True` replaces an earlier result of `predict`, which stays until all maps
+            are written. `container`, `"parquet"` or `"tar"`, packs the maps into shards in `out`.
+            `bits` is 8, or 16 to compare networks by values over all thresholds, such as
+            `object_f1_max`: maps of 8 bits end at logit 5.5. By default 8, and 16 of a calibrated
+            network.
 
     Returns:
         The folder, and how many maps are new or were kept.
@@ -73,19 +68,9 @@ def predict_folder(
     """
     torch_device = find_device(device)
     height, width = check_size(size) or network.input_size or DEFAULT_SIZE
-    check_memory(batch, (height, width), advice="lower --size or --batch")
     with eval_mode(network):
         model = _TorchModel(network.to(torch_device), (height, width))
-        return write_maps(
-            model,
-            images,
-            out,
-            batch=batch,
-            resume=resume,
-            overwrite=overwrite,
-            container=container,
-            bits=bits,
-        )
+        return write_maps(model, images, out, batch=batch, **options)
 
 
 @dataclass(frozen=True)
@@ -150,16 +135,6 @@ def predict_logits(network: Network, images: Tensor, shapes: Sequence[Size]) -> 
             )
         resized.append(values)
     return resized
-
-
-def check_memory(batch: int, size: Size, *, advice: str) -> None:
-    """Raise if a batch of images surely needs more than the available memory, before it runs out."""
-    needed, free = batch * size[0] * size[1] * _LEAST_MEMORY / 1e9, available_memory()
-    if free is not None and needed > free / 1e9:
-        raise UsageError(
-            f"{batch} images of {size[0]} x {size[1]} need at least {needed:.3g} GB of memory, and "
-            f"{free / 1e9:.3g} GB are free; {advice}"
-        )
 
 
 def find_device(name: str) -> torch.device:

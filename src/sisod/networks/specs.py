@@ -7,9 +7,10 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from sisod.common.arguments import check_choice, check_int, check_number, one_line, short_repr
+from sisod.common.arguments import check_choice, check_int, check_number
 from sisod.common.exceptions import InputError, UsageError
 from sisod.common.files import convert
+from sisod.common.imports import explain_errors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,15 +59,12 @@ class InputSpec:
         check_choice("order", self.order, ("rgb", "bgr"))
         check_number("scale", self.scale, above=True, most=_LARGEST)
         for name, least in (("mean", -_LARGEST), ("std", 0.0)):
-            values = tuple(
-                check_number(
-                    f"every value of {name}", value, least=least, above=not least, most=_LARGEST
-                )
-                for value in getattr(self, name)
-            )
+            values = getattr(self, name)
             if len(values) != 3:
                 raise UsageError(f"{name} must have three values, one per channel, got {len(values)}")
-            object.__setattr__(self, name, values)
+            for value in values:
+                what = f"every value of {name}"
+                check_number(what, value, least=least, above=not least, most=_LARGEST)
         if self.scale == 1 and max(map(abs, self.mean)) > 1:
             raise UsageError(f"mean is of values in [0, 1], got {self.mean}; divide mean and std by 255")
 
@@ -164,12 +162,9 @@ class Calibration:
     shift: float = 0.0
 
     def __post_init__(self) -> None:
-        temperature = check_number(
-            "temperature", self.temperature, least=LEAST_TEMPERATURE, most=MOST_TEMPERATURE
-        )
-        object.__setattr__(self, "temperature", temperature)
-        shift = check_number("shift", self.shift, least=-MOST_SHIFT, most=MOST_SHIFT)
-        object.__setattr__(self, "shift", shift)
+        least, most = LEAST_TEMPERATURE, MOST_TEMPERATURE
+        check_number("temperature", self.temperature, least=least, most=most)
+        check_number("shift", self.shift, least=-MOST_SHIFT, most=MOST_SHIFT)
 
     def __str__(self) -> str:
         return f"temperature {self.temperature:g}, shift {self.shift:+g}"
@@ -204,10 +199,8 @@ class NetworkConfig:
     @classmethod
     def parse(cls, text: str, *, source: str) -> Self:
         """Return the config of a file from its JSON."""
-        try:
+        with explain_errors(f"{source}: the config is not JSON"):
             content = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{source}: the config is not JSON ({one_line(str(error))})") from error
         return convert(content, cls, name=f"{source}: config")
 
 
@@ -220,8 +213,5 @@ def check_size(size: int | Size | None) -> Size | None:
     """
     if size is None:
         return None
-    sides = size if isinstance(size, list | tuple) else (size, size)
-    if len(sides) != 2:
-        raise UsageError(f"size must be a side, or height and width, got {short_repr(size)}")
-    height, width = (check_int("size", side, least=1) for side in sides)
-    return height, width
+    height, width = size if isinstance(size, list | tuple) else (size, size)
+    return check_int("size", height, least=1), check_int("size", width, least=1)

@@ -13,6 +13,5 @@ cells/CELL/maps/DATASET                 maps of `sisod predict`
 cells/ldf-labels/labels                 the labels of LDF's first stage, the same for both losses
 results/PROTOCOL/DATASET/METHOD         results of `sisod evaluate`, protocols default and official,
                                         named as in the paper: EDN, EDN+SI; EDN+alpha0, EDN+alpha1
-cells/time/time.json                    the measurements of `sisod bench`
 tables/                                 the tables, as Markdown and Parquet
 """

@@ -41,7 +41,7 @@ class GridCell:
     Attributes:
         name: as given on the command line.
         kind: `train` trains, predicts and scores; `labels` is LDF's first stage, shared by both losses;
-            `time` measures the time that the losses take; `tables` writes tables of the finished cells.
+            `tables` writes tables of the finished cells.
         network: of `train` and `labels`.
         loss: `plain` or `si`.
         alpha: weight of the background in the size-invariant loss.
@@ -49,7 +49,7 @@ class GridCell:
     """
 
     name: str
-    kind: Literal["train", "labels", "time", "tables"]
+    kind: Literal["train", "labels", "tables"]
     network: str = ""
     loss: str = ""
     alpha: str | float = "ratio"
@@ -89,7 +89,6 @@ def grid() -> tuple[GridCell, ...]:
             for loss in ("plain", "si")
         ]
     cells += [GridCell(f"{ABLATED}-alpha{n}", "train", ABLATED, "si", alpha=float(n)) for n in (0, 1)]
-    cells.append(GridCell("time", "time"))
     return (*cells, GridCell("tables", "tables", needs=tuple(cell.name for cell in cells)))
 
 
@@ -147,7 +146,7 @@ def estimate_cost(
         >>> round(cost.gpu_hours, 1), round(cost.paper_hours, 1), round(cost.disk / 1e9, 1)
         (3.6, 9.4, 0.7)
     """
-    if cell.kind not in ("train", "labels"):
+    if cell.kind == "tables":
         return Cost()
     recipe = cell_recipe(cell, scale)
     macs, parameters = _macs_and_parameters(cell.network, recipe.network.encoder, recipe.data.size)

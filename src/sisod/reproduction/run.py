@@ -1,16 +1,15 @@
 """Runs a cell, or the unfinished part of it: finished steps are recognised and skipped."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
 from sisod.common.arguments import check_choice
 from sisod.common.exceptions import InputError
-from sisod.common.output import json_bytes, lock, write_output
+from sisod.common.output import lock
 from sisod.common.run_folder import RUN_FILE, open_run, read_run
 from sisod.reproduction.cells import LABELS, GridCell, Scale, cell_recipe, find_cell
-from sisod.reproduction.loss_time import run_bench
 from sisod.reproduction.sets import Sets
 from sisod.training.experiment import Experiment, score_experiment, train_experiment, unscored
 from sisod.training.recipe_parts import Precision
@@ -48,11 +47,6 @@ class Reproduction:
         """Folder of the labels of LDF's first stage."""
         return self.out / "cells" / LABELS / "labels"
 
-    @property
-    def time_file(self) -> Path:
-        """File of the measured times."""
-        return self.out / "cells/time/time.json"
-
     def experiment(self, cell: GridCell) -> Experiment:
         """Return what a cell trains and scores; LDF's first stage has a folder for run and labels."""
         folder = self.out / "cells" / cell.name
@@ -83,8 +77,6 @@ class Reproduction:
 
     def is_finished(self, cell: GridCell) -> bool:
         """Tell whether nothing is left to do; a data set that was added later must still be scored."""
-        if cell.kind == "time":
-            return self.time_file.exists()
         if cell.kind == "labels":
             return self.labels.is_dir() and self.is_trained(self.labels.parent / "first_stage")
         if cell.kind == "tables":
@@ -157,11 +149,6 @@ def run_cell(cell: GridCell, work: Reproduction, report: Report) -> None:
         if not work.is_finished(needed):
             run_cell(needed, work, report)
     with lock(work.out / "cells" / cell.name):
-        if cell.kind == "time":
-            bench = run_bench(quick=work.scale == "tiny")
-            write_output(work.time_file, json_bytes(asdict(bench)))
-            report(f"{cell.name}: measured")
-            return
         experiment = work.experiment(cell)
         if cell.kind == "labels":
             make_labels(experiment.recipe, experiment.training, work.machine)

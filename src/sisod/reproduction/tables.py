@@ -13,12 +13,10 @@ import polars as pl
 from sisod import paper
 from sisod.analysis.scores import heading
 from sisod.common.exceptions import InputError
-from sisod.common.files import read_json
 from sisod.common.grid import Grid, number
 from sisod.common.output import table_bytes, write_output
 from sisod.evaluation.saved import read_run, read_summary
 from sisod.reproduction.cells import grid
-from sisod.reproduction.loss_time import Bench
 from sisod.reproduction.run import PROTOCOLS, Reproduction
 from sisod.scoring.metrics import PAPER_KEYS
 
@@ -35,28 +33,25 @@ class Tables:
             the ablation `alpha0`, `alpha1`), the number of `images`, the paper's metrics.
         differences: one row per protocol, data set, network, loss and metric: the `value`, its
             `difference` from the plain loss, and the `published_difference`; NaN where there is none.
-        bench: training times with both losses; None if not measured.
         caption: how the numbers were obtained.
     """
 
     scores: pl.DataFrame
     differences: pl.DataFrame
-    bench: Bench | None
     caption: str
 
     def grids(self, protocol: str = "official") -> dict[str, Grid]:
-        """Return title -> table, laid out as in the paper: data sets, then alpha on each, then times."""
+        """Return title -> table, laid out as in the paper: the data sets, then alpha on each."""
         table = self.differences.filter(protocol=protocol)
         is_alpha = pl.col("loss").str.starts_with("alpha")
         ablated = table.filter(is_alpha.any().over("dataset", "network"))
-        grids = {
+        return {
             dataset: _grid(part)
             for (dataset,), part in table.filter(~is_alpha).group_by("dataset", maintain_order=True)
         } | {
             f"{dataset}, alpha of {network}": _grid(part)
             for (dataset, network), part in ablated.group_by("dataset", "network", maintain_order=True)
         }
-        return grids if self.bench is None else grids | self.bench.grids()
 
     def write(self, work: Reproduction) -> None:
         """Write Markdown and Parquet into `tables/`."""
@@ -67,7 +62,6 @@ class Tables:
             parts = [f"# The paper's tables, protocol {protocol}", self.caption]
             for title, table in self.grids(protocol).items():
                 parts += [f"## {title}", table.markdown()]
-            parts += [] if self.bench is None else [self.bench.caption()]
             write_output(folder / f"{protocol}.md", ("\n\n".join(parts) + "\n").encode())
 
 
@@ -86,9 +80,6 @@ def make_tables(work: Reproduction) -> Tables:
         rows.append(row | {key: summary[key] for key in PAPER_KEYS})
     if not rows:
         raise InputError(f"{str(work.out)!r} holds no result yet; run a cell first")
-    bench = None
-    if work.time_file.exists():
-        bench = read_json(work.time_file, Bench, name=str(work.time_file))
     scores = pl.DataFrame(rows)
     text = "Synthetic scenes and two steps per run: the pipeline works, the numbers mean nothing."
     if work.scale == "full":
@@ -97,7 +88,7 @@ def make_tables(work: Reproduction) -> Tables:
             "sisod's normalised loss; the paper prints Eq. 16 without the division by K + alpha."
         )
         text += f" There were {work.sets.incomplete}." if work.sets.incomplete else ""
-    return Tables(scores, difference_table(scores), bench, text)
+    return Tables(scores, difference_table(scores), text)
 
 
 def difference_table(scores: pl.DataFrame) -> pl.DataFrame:

@@ -8,10 +8,10 @@ from torch import nn
 from sisod import networks
 from sisod.common.exceptions import InputError, UsageError
 from sisod.common.files import convert
-from sisod.networks.adapters import ModelOptions
-from sisod.networks.adapters.wrapped import WrappedNetwork, build_network, module_errors, wrap
-from sisod.networks.network import Network
+from sisod.networks.network import Network, module_errors
+from sisod.networks.registry import ModelOptions
 from sisod.networks.saved import load_model
+from sisod.networks.wrapped import WrappedNetwork, build_network, wrap
 from sisod.training.recipe import Recipe
 
 

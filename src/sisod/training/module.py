@@ -16,9 +16,8 @@ from torch import Tensor, nn
 from sisod.common.exceptions import InputError, InputWarning, shorten_list
 from sisod.losses import PlainLoss, SizeInvariantLoss
 from sisod.losses.networks import DecoupledLoss
-from sisod.networks.adapters.wrapped import module_errors
-from sisod.networks.architectures.blocks import resize
-from sisod.networks.network import Network
+from sisod.networks.architectures import resize
+from sisod.networks.network import Network, module_errors
 from sisod.scoring.loss_options import Weighting
 from sisod.training.data import TrainingBatch, ValidationBatch
 from sisod.training.recipe import Recipe

@@ -41,7 +41,7 @@ from sisod.common.files import read_json
 from sisod.common.output import json_bytes, write_atomically
 from sisod.common.streams import is_terminal
 from sisod.data.datasets import Dataset, Sample
-from sisod.networks.checkpoints import WEIGHTS_FILE, load_strictly, load_tensors
+from sisod.networks.checkpoints import load_strictly, load_tensors
 from sisod.networks.network import Network
 from sisod.scoring.metrics import METRICS, PAPER_KEYS
 from sisod.training.module import SaliencyModule
@@ -302,12 +302,8 @@ def write_network(module: SaliencyModule, checkpoint: Path, folder: Path) -> Non
 
 
 def save_network(network: Network, folder: Path) -> None:
-    """Write a network as `save_pretrained` does, each file atomically, the weights last."""
-    temporary = folder / ".sisod-model"
-    network.save_pretrained(temporary)
-    for file in sorted(temporary.iterdir(), key=lambda file: file.name == WEIGHTS_FILE):
-        file.replace(folder / file.name)
-    temporary.rmdir()
+    """Write a network into a run folder; the file of weights, which says that it is there, last."""
+    network.save_pretrained(folder)
 
 
 def versions() -> dict[str, str]:

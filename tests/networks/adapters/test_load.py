@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from sisod.common import exceptions
 from sisod.common.exceptions import InputError, UsageError
-from sisod.networks.adapters import ModelOptions, check_model
-from sisod.networks.adapters.wrapped import WrappedNetwork
+from sisod.networks.registry import ModelOptions, check_model
 from sisod.networks.saved import load_model
+from sisod.networks.wrapped import WrappedNetwork
 
 torch.set_num_threads(1)
 SIDE = 32
@@ -166,7 +166,7 @@ FUNCTIONS = {
     "raises": "raises' failed (OSError: weights.pth is lost second line); check it",
     "number": "only a PyTorch module of yours can be wrapped, got 3",
     "Wrong": "unknown function of",
-    "Fails": "failed on a batch of shape (3, 3, 384, 384): RuntimeError: sizes",
+    "Fails": "failed on a batch of shape (3, 3, 384, 384) (RuntimeError: sizes",
     "Nan": "the map of Nan is not finite; its weights are broken, or they do not fit",
 }
 

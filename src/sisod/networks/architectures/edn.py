@@ -11,9 +11,9 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from sisod.networks.architectures.blocks import conv_norm, conv_same, resize
+from sisod.networks.architectures import conv_norm, conv_same, resize
 from sisod.networks.checkpoints import conv_norm_rules
-from sisod.networks.encoders.encoders import create_encoder, decoder_width
+from sisod.networks.encoders import create_encoder, decoder_width
 from sisod.networks.encoders.resnet import Bottleneck
 from sisod.networks.network import Network, Target
 from sisod.networks.registry import FACTS, Facts

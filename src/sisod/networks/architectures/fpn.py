@@ -7,14 +7,13 @@ a batch of one image can be used for training. MIT licence.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import ClassVar
 
 from torch import Tensor, nn
 
 from sisod.common.exceptions import InputError
-from sisod.networks.architectures.blocks import resize
-from sisod.networks.encoders.encoders import TimmEncoder, create_pyramid, decoder_width
+from sisod.networks.architectures import resize
+from sisod.networks.encoders import PREFIX, TimmEncoder, create_encoder, decoder_width
 from sisod.networks.network import Network, Target
 from sisod.networks.registry import FACTS, Facts
 from sisod.networks.specs import InputSpec
@@ -55,7 +54,8 @@ class FPN(Pyramid):
 
     def __init__(self, encoder: str = "resnet50", input_spec: InputSpec | None = None) -> None:
         super().__init__(encoder, input_spec)
-        trunk = create_pyramid(encoder)
+        is_of_timm = encoder.startswith(PREFIX)
+        trunk = TimmEncoder(encoder.removeprefix(PREFIX)) if is_of_timm else create_encoder(encoder)
         self.encoder = trunk
         if input_spec is None and isinstance(trunk, TimmEncoder):
             self.input_spec = trunk.input_spec
@@ -95,10 +95,6 @@ class Tiny(Pyramid):
             )
         self.encoder = TinyEncoder()
         self.build_decoder(_TINY_WIDTHS, _TINY_DECODER_WIDTH)
-
-    def load_encoder(self, weights: str | Path) -> None:
-        """Raise: there are no pretrained weights of this encoder."""
-        raise InputError(f"tiny has no pretrained encoder, got encoder_weights={str(weights)!r}")
 
 
 def conv_group_norm(width_in: int, width: int, *, stride: int = 1) -> nn.Sequential:

@@ -14,9 +14,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
 from torch import Tensor, nn
 
-from sisod.common.exceptions import InputError
-from sisod.networks.architectures.blocks import conv_norm, resize
-from sisod.networks.encoders.encoders import create_encoder, decoder_width
+from sisod.networks.architectures import check_fits, conv_norm, resize
+from sisod.networks.encoders import create_encoder, decoder_width
 from sisod.networks.network import Network, Target
 from sisod.networks.registry import FACTS, Facts
 from sisod.networks.specs import IMAGENET, InputSpec
@@ -130,9 +129,9 @@ class GateNet(Network):
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return the logits of both branches together, and of the top-down branch."""
-        self._check_batch(x)
         encoded = self.encoder(x)
-        _check_fold(encoded[-1], x)
+        is_even = not any(side % 2 for side in encoded[-1].shape[-2:])
+        check_fits(is_even, x, "gatenet", multiple=_MULTIPLE)
         transitions = [part(level) for part, level in zip(self.transition, encoded, strict=True)]
         above = transitions[-1]
         for_parallel = []  # the gated transitions
@@ -146,20 +145,3 @@ class GateNet(Network):
         wide = torch.cat([above, *(resize(part, above) for part in for_parallel)], dim=1)
         fpn = resize(above, x)
         return fpn + resize(self.parallel(wide), x), fpn
-
-    def _check_batch(self, x: Tensor) -> None:
-        if self.training and x.shape[0] < 2:
-            raise InputError(
-                "gatenet normalises a globally pooled map, so training needs a batch of at least 2, got "
-                f"{x.shape[0]}; use a larger batch, or network.eval()"
-            )
-
-
-def _check_fold(deepest: Tensor, x: Tensor) -> None:
-    if any(side % 2 for side in deepest.shape[-2:]):
-        height, width = x.shape[-2:]
-        padded = " x ".join(str(-(-side // _MULTIPLE) * _MULTIPLE) for side in (height, width))
-        raise InputError(
-            f"gatenet folds 2 x 2 windows at stride 16 and cannot take {height} x {width}; "
-            f"pad or resize the input to {padded}"
-        )

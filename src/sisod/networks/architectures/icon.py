@@ -13,15 +13,15 @@ import torch
 import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
 from torch import Tensor, nn
 
-from sisod.networks.architectures.blocks import (
-    check_least,
+from sisod.networks.architectures import (
+    check_fits,
     conv_norm,
     init_kaiming,
     resize,
     two_convs,
 )
 from sisod.networks.checkpoints import conv_norm_rules
-from sisod.networks.encoders.encoders import create_encoder, decoder_width
+from sisod.networks.encoders import create_encoder, decoder_width
 from sisod.networks.network import Network, Target
 from sisod.networks.registry import FACTS, Facts
 from sisod.networks.specs import IMAGENET, InputSpec
@@ -252,7 +252,7 @@ class ICON(Network):
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return five logit maps: the finest, then those of levels 1, 2, 3 and of the pose."""
         _, level4, level3, level2, level1 = self.encoder(x)
-        check_least(level2, 3, x, "icon", least=_LEAST)
+        check_fits(min(level2.shape[-2:]) >= 3, x, "icon", least=_LEAST)
         x1, x2, x3, x4 = self.dfa1(level1), self.dfa2(level2), self.dfa3(level3), self.dfa4(level4)
         # each module is used for two levels, with the same weights
         y1, y2 = self.ice1(x1), self.ice1(x2, x3)

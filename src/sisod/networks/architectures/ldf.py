@@ -15,15 +15,15 @@ import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from sisod.networks.architectures.blocks import (
-    check_least,
+from sisod.networks.architectures import (
+    check_fits,
     conv_norm,
     init_kaiming,
     resize,
     two_convs,
 )
 from sisod.networks.checkpoints import conv_norm_rules
-from sisod.networks.encoders.encoders import create_encoder, decoder_width
+from sisod.networks.encoders import create_encoder, decoder_width
 from sisod.networks.network import Network, Target
 from sisod.networks.registry import FACTS, Facts
 from sisod.networks.specs import InputSpec
@@ -134,7 +134,7 @@ class LDF(Network):
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return six logit maps in the order of `targets`; both passes share decoders and heads."""
         deepest_first = self.encoder(x)[:0:-1]
-        check_least(deepest_first[-1], 8, x, "ldf", least=_LEAST)
+        check_fits(min(deepest_first[-1].shape[-2:]) >= 8, x, "ldf", least=_LEAST)
         bodies = [conv(level) for conv, level in zip(self.reduce_body, deepest_first, strict=True)]
         details = [conv(level) for conv, level in zip(self.reduce_detail, deepest_first, strict=True)]
         body1, detail1 = self.decoder_body(bodies), self.decoder_detail(details)

@@ -14,9 +14,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
 from torch import Tensor, nn
 
-from sisod.networks.architectures.blocks import check_least, conv_same
-from sisod.networks.architectures.blocks import resize as _resize
-from sisod.networks.encoders.encoders import create_encoder, decoder_width
+from sisod.networks.architectures import check_fits, conv_same
+from sisod.networks.architectures import resize as _resize
+from sisod.networks.encoders import create_encoder, decoder_width
 from sisod.networks.network import Network, Target
 from sisod.networks.registry import FACTS, Facts
 from sisod.networks.specs import IMAGENET, InputSpec
@@ -168,7 +168,7 @@ class PoolNet(Network):
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return one logit map."""
         encoded = self.encoder(x)
-        check_least(encoded[-1], max(_POOL_STRIDES), x, "poolnet", least=_LEAST)
+        check_fits(min(encoded[-1].shape[-2:]) >= max(_POOL_STRIDES), x, "poolnet", least=_LEAST)
         guidance = self.guidance(encoded[-1])
         converted = [conv(level) for conv, level in zip(self.convert, encoded, strict=True)]
         y = converted[-1]

@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 
 from torch import Tensor, nn
 
-from sisod.networks.architectures.blocks import FrozenBatchNorm
+from sisod.networks.architectures import FrozenBatchNorm
 from sisod.networks.encoders.resnet import Variant
 
 _EPS = 1e-3  # of the norms, as the weights were trained

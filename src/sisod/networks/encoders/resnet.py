@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 
 from torch import Tensor, nn
 
-from sisod.networks.architectures.blocks import FrozenBatchNorm
+from sisod.networks.architectures import FrozenBatchNorm
 
 Variant = Literal["A", "B", "C"]
 _EXPANSION = 4

@@ -1,9 +1,7 @@
 """Other people's PyTorch modules behind the contract of our networks: `wrap`."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
@@ -12,11 +10,9 @@ from torch import Tensor, nn
 from sisod.common.arguments import short_repr
 from sisod.common.exceptions import InputError, UsageError, shorten_list
 from sisod.common.imports import describe_error, explain_errors, import_attribute
-from sisod.common.processes import is_out_of_memory
-from sisod.networks.adapters import ModelOptions
-from sisod.networks.architectures.blocks import resize
+from sisod.networks.architectures import resize
 from sisod.networks.network import Network
-from sisod.networks.registry import Facts
+from sisod.networks.registry import Facts, ModelOptions
 from sisod.networks.specs import (
     EPSILON,
     IMAGENET,
@@ -77,31 +73,6 @@ def wrap(
         input_spec=InputSpec(mean=mean, std=std),
         output=output,
         output_spec=OutputSpec(activation, normalize, channel),
-    )
-
-
-def wrap_as(
-    module: nn.Module,
-    options: ModelOptions,
-    spec: InputSpec = IMAGENET,
-    *,
-    size: Size | None = None,
-    output: int | str = -1,
-    activation: Activation = "sigmoid",
-) -> "WrappedNetwork":
-    """Wrap a module as its own configuration says, except where options are given."""
-    if options.mean is not None or options.std is not None:
-        # options are about values in [0, 1]
-        mean, std = (tuple(value / spec.scale for value in values) for values in (spec.mean, spec.std))
-        spec = InputSpec(spec.order, 1.0, options.mean or mean, options.std or std)  # type: ignore[arg-type]
-    return WrappedNetwork(
-        module,
-        size=options.size or size,
-        input_spec=spec,
-        output=output if options.output is None else options.output,
-        output_spec=OutputSpec(
-            options.activation or activation, options.normalize or "none", options.channel
-        ),
     )
 
 
@@ -178,13 +149,6 @@ class WrappedNetwork(Network):
             "output_spec": asdict(self.output_spec),
         }
 
-    def load_encoder(self, weights: str | Path) -> None:
-        """Raise: which part is the encoder is not known."""
-        raise InputError(
-            f"{self.facts.title} is wrapped, and its encoder is not known to sisod, got "
-            f"encoder_weights={str(weights)!r}; load them where the module is built"
-        )
-
     def _logits(self, values: Any, batch: int) -> Tensor:
         """Return the logits (B, 1, h, w) of a map's values, (B, C, h, w) or (B, h, w)."""
         if isinstance(values, Tensor) and values.ndim == 3:
@@ -228,29 +192,13 @@ def build_network(
     advice = f"check it and its arguments, {short_repr(given)}"
     with explain_errors(f"the factory {name!r} failed", advice):
         module = function(**given)
-    network = module if isinstance(module, Network) else wrap_as(module, options)
-    if network is module:
+    if isinstance(module, Network):
         options.check_only(("size",), str(name))
+    network = module if isinstance(module, Network) else wrap(module, **options.given())
     if isinstance(network, WrappedNetwork):
         network.source = f"py:{factory}" if isinstance(factory, str) else None
         network.arguments = given
     return network
-
-
-@contextmanager
-def module_errors(network: Network, shape: Sequence[int]) -> Iterator[None]:
-    """Turn what a wrapped module raises into one sentence; a lack of memory is reported elsewhere."""
-    try:
-        yield
-    except Exception as error:
-        is_readable = isinstance(error, InputError) or is_out_of_memory(error)
-        if is_readable or not isinstance(network, WrappedNetwork):
-            raise
-        own = "any size" if network.input_size is None else f"size {network.input_size}"
-        raise InputError(
-            f"{network.facts.title}, wrapped for images of {own}, failed on a batch of shape "
-            f"{tuple(shape)}: {describe_error(error)}"
-        ) from error
 
 
 def _choose_maps(result: Any, output: Output) -> list[Any]:
