@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 import torch
@@ -20,6 +21,7 @@ from torch import Tensor
 
 from sisod import networks
 from sisod.common.exceptions import InputError
+from sisod.networks import predict
 from sisod.networks.saved import load_network
 from sisod.networks.specs import CONFIG_KEY
 from sisod.training.data import augment
@@ -160,6 +162,28 @@ def test_a_hostile_checkpoint_is_not_resumed_from(
     with pytest.raises(InputError, match=expected) as caught:
         train_tiny(data, out, "train.epochs=2", resume=True)
     check_one_sentence(str(caught.value), longest=500)
+
+
+# ------------------------------------------------------------------------------------------- sizes
+
+
+def test_a_size_beyond_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    networks.create("tiny").save_pretrained("net")
+    Path("images").mkdir()
+    cv2.imwrite("images/a.png", np.zeros((8, 8), np.uint8))
+    result = run("predict", "net", "images", "out", "--size", "999999")
+    assert result.exit_code == 2, result.stderr
+    assert "8 images of 999999 x 999999 need at least" in result.stderr
+    assert result.stderr.endswith("GB are free; lower --size or --batch\n")
+    result = run("export", "net", "x.onnx", "--height", "999999", "--width", "999999")
+    assert result.exit_code == 2, result.stderr
+    assert result.stderr.endswith("GB are free; lower --height or --width\n")
+    assert not Path("out").exists()
+    # the sum of what is free decides, not the size itself
+    for free in (10**18, None):
+        monkeypatch.setattr(predict, "available_memory", lambda free=free: free)
+        predict.check_memory(8, (9999, 9999), advice="")
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 40), (40, 1), (2, 1), (3, 3)])

@@ -15,12 +15,14 @@ from torch import Tensor
 
 from sisod import networks
 from sisod.common.exceptions import InputError
+from sisod.common.run_folder import open_run
 from sisod.networks import encoders
 from sisod.networks.encoders.efficientnet_lite import EfficientNetLite0
 from sisod.networks.encoders.resnet import ResNet50
 from sisod.networks.export import IMAGE
 from sisod.networks.onnx_model import OnnxModel
 from sisod.networks.registry import KINDS
+from sisod.networks.saved import load_network
 from sisod.networks.specs import Calibration, InputSpec
 
 torch.set_num_threads(1)  # on a shared machine two would wait for each other
@@ -123,17 +125,6 @@ def test_imagenet_from_the_hub(
     assert encoder.conv1.weight.equal(torchvision_state["conv1.weight"])
 
 
-def test_weights_that_do_not_fit(tmp_path: Path, torchvision_state: dict[str, Tensor]) -> None:
-    path = tmp_path / "weights.pth"
-    torch.save({key: value for key, value in torchvision_state.items() if "layer4" not in key}, path)
-    for wrong, expected in (
-        (tmp_path, "cannot be read"),
-        (path, r"do not fit this ResNet50: 50 missing \(layer4.0.conv1.weight, "),
-    ):
-        with pytest.raises(InputError, match=expected):
-            encoders.load_encoder_weights(ResNet50(), wrong)
-
-
 @torch.no_grad()
 def test_small_encoder_equals_the_package_of_its_weights() -> None:
     witness_module = pytest.importorskip("efficientnet_lite_pytorch")
@@ -231,3 +222,38 @@ def test_onnx_runs_elsewhere_and_gives_the_same(tmp_path: Path) -> None:
         assert expected.std() > 0.01
         np.testing.assert_allclose(logits, expected.logit().numpy(), rtol=0, atol=1e-4)
         np.testing.assert_allclose(found, expected.numpy(), rtol=0, atol=1e-5)
+
+
+# --------------------------------------------------------------------------------------- run folders
+
+
+@pytest.mark.usefixtures("inside_tmp_path")
+def test_an_export_has_the_size_of_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnxscript", reason="extra onnx is not installed")
+    from sisod.networks import export
+
+    network = networks.create("tiny")
+    network.save_pretrained("run")
+    sizes: list[tuple[int, int]] = []
+    monkeypatch.setattr(export, "export_onnx", lambda *_, size, **__: sizes.append(size))
+    assert run("export", "run", "a.onnx").stdout == "Tiny, any batch of 384 x 384: a.onnx\n"
+    network.input_size = (96, 96)  # as training does
+    network.save_pretrained("run")
+    for checkpoint in ("run", "run/model.safetensors"):
+        result = run("export", checkpoint, "a.onnx")
+        assert result.stdout == "Tiny, any batch of 96 x 96: a.onnx\n", result.stderr
+    assert run("export", "run", "a.onnx", "--height", "64").exit_code == 0
+    assert sizes == [(384, 384), (96, 96), (96, 96), (64, 96)]
+
+
+@pytest.mark.parametrize("folder", ["runs/a", "runs/.a.sisod-partial"])
+@pytest.mark.usefixtures("inside_tmp_path")
+def test_a_run_that_is_not_finished(folder: str) -> None:
+    """Also one that is to replace another, and is beside it."""
+    with open_run(folder, kind="training", resume=False, in_place=True) as begun:
+        begun.begin()
+    for load in (networks.from_pretrained, load_network):
+        with pytest.raises(InputError, match=r"^'runs/a' has no network yet, .*--out runs/a --resume"):
+            load("runs/a")
+    networks.create("tiny").save_pretrained("runs/a")  # as if it had been killed at its very end
+    assert load_network("runs/a").facts.name == "tiny"

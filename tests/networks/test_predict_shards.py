@@ -21,7 +21,6 @@ from helpers.command_line import error_message, run  # noqa: E402
 
 import sisod  # noqa: E402
 from sisod import networks  # noqa: E402
-from sisod.common.exceptions import InputError  # noqa: E402
 from sisod.data.images import decode  # noqa: E402
 from sisod.data.pairs import files_by_name  # noqa: E402
 from sisod.data.storage import list_files, read_bytes  # noqa: E402
@@ -93,14 +92,6 @@ def test_layouts_of_others(network: networks.Network) -> None:
         assert (members[0].name, content.read()) == (first["path"], first["bytes"])
     assert [member.name for member in members] == table["prediction"].struct.field("path").to_list()
     assert decode(first["bytes"], "map.png").shape == (20, 24)
-
-
-def test_hostile_names_write_nothing(network: networks.Network) -> None:
-    write_tar("evil.tar", {"../evil.png": Path("images/im01.png").read_bytes()})
-    with pytest.raises(InputError, match="its name leads out of it"):
-        predict(network, "out", images="evil.tar")
-    assert not Path("out").exists()
-    assert not Path("../evil.png").exists()
 
 
 # `sisod` with shards of four maps, killed at the second shard: with half of it in a temporary file, or

@@ -1,7 +1,6 @@
 """The demo that trains: its tables by hand, and all of it at a small scale."""
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -89,21 +88,7 @@ def test_whole_demo_at_a_small_scale(tmp_path: Path) -> None:
         run_trained_demo(folder, Plan(n_train=8, n_test=12, side=48, epochs=1, seeds=(8,)))
 
 
-class Threads(ThreadPoolExecutor):
-    """Takes the place of loky's processes, whose start takes seconds."""
-
-    def __init__(self, n_workers: int, **_: object) -> None:
-        super().__init__(n_workers)
-
-    def shutdown(self, wait: bool = True, **_: bool) -> None:  # noqa: D102
-        super().shutdown(wait)
-
-
-def test_failed_training_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sisod.reproduction.demo_training.ProcessPoolExecutor", Threads)
-    with pytest.raises(InputError, match="4 images do not fill one step of 8"):
-        run_trained_demo(tmp_path / "demo", Plan(n_train=4, n_test=2, side=48, epochs=1, seeds=(0,)))
-    assert json.loads((tmp_path / "demo/run.json").read_text())["finished"] is False
+def test_another_folder_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/thesis.txt").write_text("years of work")
     with pytest.raises(InputError, match="exists and is not a result of"):

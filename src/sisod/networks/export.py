@@ -15,7 +15,7 @@ from sisod.common.imports import describe_error
 from sisod.common.output import write_file
 from sisod.networks.network import Network, eval_mode
 from sisod.networks.onnx_model import LOGIT
-from sisod.networks.predict import DEFAULT_SIZE
+from sisod.networks.predict import DEFAULT_SIZE, check_memory
 from sisod.networks.specs import CONFIG_KEY, Size
 
 IMAGE = "image"
@@ -79,6 +79,7 @@ def export_onnx(
     """
     require("export", "onnx", "onnxscript")  # PyTorch's exporter needs them
     size = size or network.input_size or DEFAULT_SIZE
+    check_memory(_BATCH, size, advice="lower --height or --width")
     free = {0: "batch", 2: "height", 3: "width"} if dynamic_size else {0: "batch"}
     with _readable(network, size), eval_mode(network):
         program = torch.onnx.export(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypedDict, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,30 +42,24 @@ class MapOptions(TypedDict, total=False):
     bits: Bits | None
 
 
-class MapModel(Protocol):
-    """What `write_maps` needs of a model."""
+@dataclass(frozen=True)
+class MapModel:
+    """What `write_maps` needs of a model.
 
-    @property
-    def size(self) -> tuple[int, int]:
-        """Height and width of the input."""
+    Attributes:
+        size: height and width of the input.
+        versions: of the packages that run it, for `run.json`.
+        settings: what decides the maps beside images and size, as plain data.
+        prepare: image (BGR) -> the model's input, without the batch; called in other threads.
+        predict: prepared images, heights and widths of the maps -> for each map the function that
+            finishes it, called in another thread.
+    """
 
-    @property
-    def versions(self) -> dict[str, str]:
-        """Versions of the packages that run it, for `run.json`."""
-
-    def settings(self) -> dict[str, Any]:
-        """Return what decides the maps beside images and size, as plain data."""
-
-    def prepare(self, image: NDArray[np.uint8]) -> NDArray[Any]:
-        """Return an image (BGR) as the model takes it, without the batch; called in another thread."""
-
-    def predict(
-        self, images: NDArray[Any], shapes: Sequence[tuple[int, int]]
-    ) -> list[Callable[[], Probabilities]]:
-        """Return for each prepared image the function that finishes its map, called in another thread.
-
-        Each map gets the height and width in `shapes`.
-        """
+    size: tuple[int, int]
+    versions: dict[str, str]
+    settings: dict[str, Any]
+    prepare: Callable[[NDArray[np.uint8]], NDArray[Any]]
+    predict: Callable[[NDArray[Any], Sequence[tuple[int, int]]], list[Callable[[], Probabilities]]]
 
 
 @dataclass(frozen=True)
@@ -102,7 +96,7 @@ def write_maps(
         raise UsageError(
             f"the maps would go into the folder of images, {str(images)!r}; give a folder outside"
         )
-    of_model, (height, width) = model.settings(), model.size
+    of_model, (height, width) = model.settings, model.size
     depth = bits or (16 if "calibration" in of_model else 8)
     config = {
         "images": str(place),

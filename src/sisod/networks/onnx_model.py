@@ -15,7 +15,7 @@ from sisod.common.arguments import short_repr
 from sisod.common.exceptions import InputError, UsageError, require, shorten_list
 from sisod.common.imports import explain_errors
 from sisod.data.images import resize
-from sisod.networks.map_folder import MapOptions, Prediction, Probabilities, write_maps
+from sisod.networks.map_folder import MapModel, MapOptions, Prediction, Probabilities, write_maps
 from sisod.networks.specs import (
     CONFIG_KEY,
     EPSILON,
@@ -227,7 +227,8 @@ def predict_onnx(
         batch: images per batch, unless the file fixes it.
         options: `resume`, `overwrite`, `container` and `bits`, as for `predict_folder`.
     """
-    return write_maps(model, images, out, batch=model.batch or batch, **options)
+    runs = MapModel(model.size, model.versions, model.settings(), model.prepare, model.predict)
+    return write_maps(runs, images, out, batch=model.batch or batch, **options)
 
 
 def _providers(device: str, available: Sequence[str]) -> list[Any]:

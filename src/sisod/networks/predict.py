@@ -2,10 +2,9 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -13,14 +12,16 @@ import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sisod.common.exceptions import InputError
+from sisod.common.exceptions import InputError, UsageError
 from sisod.common.imports import explain_errors
+from sisod.common.processes import available_memory
 from sisod.data.images import resize
-from sisod.networks.map_folder import MapOptions, Prediction, Probabilities, write_maps
+from sisod.networks.map_folder import MapModel, MapOptions, Prediction, Probabilities, write_maps
 from sisod.networks.network import Network, eval_mode, module_errors
 from sisod.networks.specs import Size, check_size
 
 DEFAULT_SIZE = (384, 384)  # of the paper
+_LEAST_MEMORY = 64  # bytes for every pixel of a batch: less than the smallest network needs
 
 
 def predict_folder(
@@ -67,31 +68,25 @@ def predict_folder(
         (2, 0)
     """
     torch_device = find_device(device)
-    height, width = check_size(size) or network.input_size or DEFAULT_SIZE
+    size = check_size(size) or network.input_size or DEFAULT_SIZE
+    check_memory(batch, size, advice="lower --size or --batch")
     with eval_mode(network):
-        model = _TorchModel(network.to(torch_device), (height, width))
+        model = _map_model(network.to(torch_device), size)
         return write_maps(model, images, out, batch=batch, **options)
 
 
-@dataclass(frozen=True)
-class _TorchModel:
-    """A network as `write_maps` runs it."""
+def _map_model(network: Network, size: Size) -> MapModel:
+    def prepare(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        return np.ascontiguousarray(resize(image, size)[..., ::-1].transpose(2, 0, 1))
 
-    network: Network
-    size: Size
-    versions: ClassVar[dict[str, str]] = {"torch": str(torch.__version__)}
-
-    def settings(self) -> dict[str, Any]:
-        settings = {"network": self.network.config(), "weights": weights_digest(self.network)}
-        calibration = self.network.calibration
-        return settings if calibration is None else settings | {"calibration": calibration.to_json()}
-
-    def prepare(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        return np.ascontiguousarray(resize(image, self.size)[..., ::-1].transpose(2, 0, 1))
-
-    def predict(self, images: NDArray[Any], shapes: Sequence[Size]) -> list[Callable[[], Probabilities]]:
-        maps = predict_batch(self.network, torch.from_numpy(images), shapes)
+    def predict(images: NDArray[Any], shapes: Sequence[Size]) -> list[Callable[[], Probabilities]]:
+        maps = predict_batch(network, torch.from_numpy(images), shapes)
         return [lambda array=array: array for array in maps]  # type: ignore[misc]
+
+    settings = {"network": network.config(), "weights": weights_digest(network)}
+    if network.calibration is not None:
+        settings["calibration"] = network.calibration.to_json()
+    return MapModel(size, {"torch": str(torch.__version__)}, settings, prepare, predict)
 
 
 @torch.inference_mode()
@@ -135,6 +130,16 @@ def predict_logits(network: Network, images: Tensor, shapes: Sequence[Size]) -> 
             )
         resized.append(values)
     return resized
+
+
+def check_memory(batch: int, size: Size, *, advice: str) -> None:
+    """Raise if a batch of images surely needs more than the available memory, before it runs out."""
+    needed, free = batch * size[0] * size[1] * _LEAST_MEMORY / 1e9, available_memory()
+    if free is not None and needed > free / 1e9:
+        raise UsageError(
+            f"{batch} images of {size[0]} x {size[1]} need at least {needed:.3g} GB of memory, and "
+            f"{free / 1e9:.3g} GB are free; {advice}"
+        )
 
 
 def find_device(name: str) -> torch.device:

@@ -21,6 +21,7 @@ from sisod.networks.checkpoints import WEIGHTS_FILE, unfinished_message
 from sisod.networks.network import Network
 from sisod.networks.predict import (
     DEFAULT_SIZE,
+    check_memory,
     find_device,
     predict_logits,
     weights_digest,
@@ -103,6 +104,7 @@ def calibrate_run(
     with _open_folder(run, None if out is None else Path(out), config, overwrite=overwrite) as folder:
         samples = calibration_samples(run, _open_data(run, data, masks), limit=limit, tests=tests)
         size = (network.input_size or DEFAULT_SIZE)[0]
+        check_memory(batch, (size, size), advice="lower --batch")
         network.to(find_device(device)).eval()
         fitted = fit_images(_predicted(network, samples, size=size, batch=batch), objective)
         network.calibration = fitted.calibration
