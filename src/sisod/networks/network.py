@@ -124,6 +124,13 @@ class Network(nn.Module):
         """Return the multiply-adds of convolutions and matrix products for one image.
 
         The network must be on the device `meta`, which computes shapes only.
+
+        Example:
+            >>> from sisod import networks
+            >>> with torch.device("meta"):
+            ...     network = networks.create("tiny")
+            >>> f"{network.count_macs((384, 384)) / 1e9:.2f} billion"
+            '0.78 billion'
         """
         from torch.utils.flop_counter import FlopCounterMode
 
