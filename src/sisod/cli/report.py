@@ -1,13 +1,11 @@
 """Subcommands that show results: table, metrics, errors, plot, report."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from sisod.cli import shared
-from sisod.common.streams import is_terminal
 
 if TYPE_CHECKING:
     from sisod.evaluation.results import Result
@@ -270,7 +268,7 @@ def table(
 def show_metrics(*, fmt: shared.FormatName = None) -> None:
     """List every metric: its key, title, better direction, when it is computed, what it measures.
 
-    A narrow terminal has no room for what it measures. Piped, there is a tab between the columns.
+    A narrow terminal has no room for what it measures.
 
     Other spellings are accepted, too: smeasure or sm for s, wfm for wf, maxf for f_max, em for e_mean.
 
@@ -281,9 +279,4 @@ def show_metrics(*, fmt: shared.FormatName = None) -> None:
     """
     from sisod.report.metric_list import metric_grid, render_metrics
 
-    if fmt is None and not is_terminal(sys.stdout):
-        grid = metric_grid()
-        for row in (grid.headings, *grid.rows):
-            typer.echo("\t".join(row))
-        return
     shared.show(fmt, lambda width: [metric_grid(width)], render_metrics)

@@ -133,10 +133,8 @@ def train(
     )
     if not machine.is_first_process:
         return
-    if record["skipped"]:
-        typer.echo(
-            f"warning: {len(record['skipped'])} images left out: {record['skipped'][0]}", err=True
-        )
+    skipped = record["skipped"]
+    shared.warn(f"{len(skipped)} images left out: {first}" for first in skipped[:1])
     typer.echo(
         f"{chosen_recipe.name}, {loss} loss: {pluralize(record['steps'], 'step')} on "
         f"{pluralize(record['images'], 'image')} in {record['seconds']:.0f} s; "
