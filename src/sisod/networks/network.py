@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
+from huggingface_hub.constants import REPOCARD_NAME
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -117,7 +118,7 @@ class Network(nn.Module):
         """Write `model.safetensors`, `config.json` and a model card into a folder, the weights last."""
         folder, config = Path(folder), self.config()
         write_output(folder / "config.json", json_bytes(config))
-        write_output(folder / "README.md", _CARD.encode())
+        write_output(folder / REPOCARD_NAME, _CARD.encode())
         write_state(folder / WEIGHTS_FILE, self.state_dict(), config)
 
     def count_macs(self, size: Size) -> int:
