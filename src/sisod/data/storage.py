@@ -1,6 +1,7 @@
 """Listing and reading of files below a folder, a URL of fsspec, or a container at either."""
 
 import os
+import re
 import stat
 from collections import deque
 from collections.abc import Iterator
@@ -32,7 +33,8 @@ from sisod.data.files import (
 )
 from sisod.data.files import StoredFile as StoredFile
 
-_ON_THIS_MACHINE = {"file", "local", "memory", "zip", "tar", "dir"}  # protocols
+_LOCAL_PATHS = {"file", "local"}  # protocols that take a relative path below the working folder
+_ON_THIS_MACHINE = _LOCAL_PATHS | {"memory", "zip", "tar", "dir"}
 
 
 def list_files(root: str | Path) -> list[StoredFile]:
@@ -208,13 +210,22 @@ def _is_folder(root: str, name: str = "") -> bool:
 def resolved_root(root: str | Path) -> str:
     """Return a root that means the same in every working folder, of this process and of others.
 
-    A URL is returned as it is, so local paths in it must be absolute.
-
     Example:
         >>> resolved_root("s3://bucket/maps"), resolved_root("maps") == str(Path.cwd() / "maps")
         ('s3://bucket/maps', True)
     """
-    return str(root if is_url(root) else Path(root).resolve())
+    if not is_url(root):
+        return str(Path(root).resolve())
+    return "::".join(_resolved_link(link) for link in str(root).split("::"))
+
+
+def _resolved_link(link: str) -> str:
+    """Resolve one link of a chain of URLs: a URL, the name of a protocol alone, or a local path."""
+    protocol, separator, path = link.rpartition("://")
+    if separator and protocol in _LOCAL_PATHS:
+        return f"{protocol}://{Path(path).resolve()}"
+    is_protocol = re.fullmatch("[a-z]*", link)  # as fsspec tells one from a path
+    return link if separator or is_protocol else str(Path(link).resolve())
 
 
 def is_remote(root: str | Path) -> bool:
