@@ -28,7 +28,7 @@ class Scenes(Dataset[Sample]):
         scene = self.scenes[index]
         image = torch.from_numpy(scene.image).permute(2, 0, 1) / 255
         mask = torch.from_numpy(scene.mask)[None] / 255
-        return image, mask, labels_of(mask[0], "cells")  # stacked like the mask, no collate_fn needed
+        return image, mask, labels_of(mask[0])  # stacked like the mask, no collate_fn needed
 
 
 def main(n_epochs: int = 8) -> list[float]:

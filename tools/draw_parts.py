@@ -1,7 +1,7 @@
-"""Draw docs/loss_parts.svg, the three kinds of parts of a loss: python tools/draw_parts.py.
+"""Draw docs/loss_parts.svg, the two kinds of parts of a loss: python tools/draw_parts.py.
 
-One mask of three objects, cut into boxes, into cells, and into blobs, of which one is shown. The numbers
-are weights of pixels, as multiples of their weight in the plain loss, from `weight_map`.
+One mask of three objects, cut into boxes and into cells. The numbers are weights of pixels, as multiples
+of their weight in the plain loss, from `weight_map`.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ _DISCS = ((40, 28, 22), (16, 66, 8), (54, 78, 4))  # row, column, radius
 _ZOOM, _GAP, _TOP, _BOTTOM = 3, 20, 32, 30
 _TINTS = ("#cfe3f5", "#fbdcc4", "#d3ecd9")
 _SHADES = ("#4a90c9", "#e08a4a", "#58a86c")
-_NONE, _OTHER = "#f2f2f2", "#fff"
+_NONE = "#f2f2f2"
 _STYLE = (
     "rect{shape-rendering:crispEdges}text{font:12px system-ui,sans-serif;fill:#222}"
     ".h{font-size:14px;font-weight:700}.o{fill:none;stroke:#222;stroke-width:1.5}"
@@ -40,7 +40,8 @@ def draw() -> str:
     """Return the picture."""
     gt = make_mask()
     boxes = boxes_of(gt)
-    objects, cells = (np.asarray(labels_of(gt, kind)[0], dtype=np.int64) for kind in ("blobs", "cells"))
+    cells = np.asarray(labels_of(gt)[0], dtype=np.int64)
+    objects = np.where(gt[0] > 0, cells, -1)
     outlines = [_rect(y0, x0, y1, x1, None) for _, y0, x0, y1, x1 in boxes.tolist()]
     panels = [
         (
@@ -53,13 +54,7 @@ def draw() -> str:
             'parts="cells"',
             "every pixel in the cell of its nearest object",
             _fill(np.where(objects >= 0, objects + 3, cells), lambda label: (*_TINTS, *_SHADES)[label]),
-            weight_map(None, gt.shape, parts="cells", labels=labels_of(gt, "cells")),
-        ),
-        (
-            'parts="blobs", the third of three',
-            "an object with all pixels of no other object",
-            _fill(objects, lambda label: {-1: _TINTS[2], 2: _SHADES[2]}.get(label, _OTHER)),
-            weight_map(None, gt.shape, parts="blobs", labels=labels_of(gt, "blobs")),
+            weight_map(None, gt.shape, parts="cells", labels=labels_of(gt)),
         ),
     ]
     width = len(panels) * (_SHAPE[1] * _ZOOM + _GAP) + _GAP

@@ -38,7 +38,6 @@ TRIED = {
     "size-invariant, three quarters image": "edn-whole75-0",
     "size-invariant, half image, gamma 0.5": "edn-gamma50-0",
     "cells": "edn-cellsonly-0",
-    "blobs, half image": "edn-blobs-0",
     "plain, Dice as printed, 24 epochs": "edn-24-plain-0",
     "size-invariant, 24 epochs": "edn-24-si-0",
     "cells, half image, 24 epochs": "edn-24-cells-0",

@@ -122,7 +122,6 @@ _OTHER_RUNS = {
     "edn-whole75-0": Run("edn-lite", "si", 0, ("loss.image_weight=0.75",)),
     "edn-gamma50-0": Run("edn-lite", "si", 0, ("loss.image_weight=0.5", "loss.gamma=0.5")),
     "edn-cellsonly-0": Run("edn-lite", "si", 0, ("loss.parts=cells",)),
-    "edn-blobs-0": Run("edn-lite", "si", 0, ("loss.parts=blobs", "loss.image_weight=0.5")),
     **_seeds("edn-tversky", *_CELLS, _TVERSKY),
     **{f"edn-tversky-plain-{seed}": Run("edn-lite", "plain", seed, (_TVERSKY,)) for seed in range(3)},
     **{

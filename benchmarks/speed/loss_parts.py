@@ -1,4 +1,4 @@
-"""Cost of the losses over cells and blobs as ratios to the plain loss, and of finding the cells.
+"""Cost of the losses over cells as ratios to the plain loss, and of finding the cells.
 
 `python -m benchmarks.speed.loss_parts` prints the tables and writes `loss_parts.json` and
 `loss_parts.md` to `benchmarks/results`; with `--quick` it does everything with fewer repetitions and
@@ -35,8 +35,6 @@ _OPTIONS: dict[str, Any] = {
     "boxes": {"parts": "boxes"},
     "cells": {"parts": "cells"},
     "cells, image_weight 0.5": {"parts": "cells", "image_weight": 0.5},
-    "blobs": {"parts": "blobs"},
-    "blobs, image_weight 0.5": {"parts": "blobs", "image_weight": 0.5},
 }
 
 
@@ -148,7 +146,7 @@ class Times:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print the tables and, unless quick, write them."""
-    parser = argparse.ArgumentParser(description="Measure the losses over cells and blobs.")
+    parser = argparse.ArgumentParser(description="Measure the losses over cells.")
     parser.add_argument("--quick", action="store_true", help="few repetitions, small sizes, no files")
     quick = parser.parse_args(arguments).quick
     torch.set_num_threads(1)
@@ -170,7 +168,7 @@ def measure(effort: Effort) -> Times:
     masks = [gt[0, 0] >= 0.5 for gt in truths]
     finders = {
         "boxes": [partial(boxes_of, mask, min_area=0) for mask in masks],
-        "cells": [partial(labels_of, mask, "cells", min_area=0) for mask in masks],
+        "cells": [partial(labels_of, mask, min_area=0) for mask in masks],
     }
     progress("parts")
     found = least_times(finders, effort.label_repetitions)
@@ -226,7 +224,7 @@ def _loss_calls(truths: Sequence[Tensor], side: int) -> dict[str, list[Call]]:
     }
     for name, options in _OPTIONS.items():
         kind, loss = options["parts"], SizeInvariantLoss(*_TERMS, **options)
-        labels = [None if kind == "boxes" else labels_of(gt, kind, min_area=0) for gt in truths]
+        labels = [None if kind == "boxes" else labels_of(gt, min_area=0) for gt in truths]
         calls[name] = [
             partial(step, loss, gt, rows, found)
             for gt, rows, found in zip(truths, boxes, labels, strict=True)

@@ -13,7 +13,6 @@ from sisod.losses import SizeInvariantLoss, boxes_of
 LOSSES = {
     "boxes": SizeInvariantLoss("bce", "dice"),
     "cells": SizeInvariantLoss("bce", "dice", parts="cells", image_weight=0.5),
-    "blobs": SizeInvariantLoss("bce", "dice", parts="blobs", image_weight=0.25),
 }
 
 

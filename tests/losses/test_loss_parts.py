@@ -52,8 +52,6 @@ def part_masks(gt: NDArray[Any], parts: str) -> list[NDArray[np.bool_]]:
             mask[frame.window] = True
         return masks
     index = partition.index_map()
-    if parts == "blobs":
-        return [(index == -1) | (index == k) for k in range(len(partition))]
     pixels = [np.argwhere(index == k) for k in range(len(partition))]
     nearest = np.zeros(gt.shape, dtype=int)
     for y, x in np.ndindex(*gt.shape):
@@ -107,7 +105,7 @@ def check(
     torch.testing.assert_close(*slopes, rtol=1e-8, atol=1e-12)
 
 
-@pytest.mark.parametrize("parts", ["boxes", "cells", "blobs"])
+@pytest.mark.parametrize("parts", ["boxes", "cells"])
 @pytest.mark.parametrize("image_weight", [0.0, 0.3, 1.0])
 @many
 @given(
@@ -142,16 +140,13 @@ def test_gamma_zero_is_the_plain_loss_where_no_boxes_overlap() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("parts", ["cells", "blobs"])
 @pytest.mark.parametrize("image_weight", [0.0, 0.3])
-def test_one_object_is_exactly_the_plain_loss(
-    parts: Any, image_weight: float, dtype: torch.dtype
-) -> None:
+def test_one_object_is_exactly_the_plain_loss(image_weight: float, dtype: torch.dtype) -> None:
     gt = torch.zeros(3, 1, 33, 47, dtype=dtype)
     gt[0, 0, 3:9, 20:30] = gt[1, 0, 32, 46] = gt[2] = 1
     logits = draw_logits(1, gt).to(dtype).requires_grad_()
     ours, plain = (
-        SizeInvariantLoss(*TERMS, parts=parts, image_weight=image_weight)(logits, gt),
+        SizeInvariantLoss(*TERMS, parts="cells", image_weight=image_weight)(logits, gt),
         PlainLoss(*TERMS)(logits, gt),
     )
     assert ours == plain

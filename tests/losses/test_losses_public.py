@@ -48,7 +48,13 @@ def test_without_torch_the_error_says_how_to_install_it() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["loss_in_a_loop", "loss_over_cells", "loss_in_monai_style"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("loss_in_a_loop", "loss_over_cells", "loss_in_monai_style", "loss_in_volumes"),
+        pytest.param("loss_over_classes", marks=pytest.mark.needs("transformers")),
+    ],
+)
 def test_examples_train(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))
     losses = runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"](n_epochs=4)

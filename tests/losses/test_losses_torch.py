@@ -13,7 +13,7 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from sisod import networks
 from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, collate_boxes
-from sisod.losses.networks import DecoupledLoss, network_targets
+from sisod.losses.networks import DecoupledLoss
 
 ALL = ("bce", "mse", "l1", "focal(2)", "dice", "iou", "auc", "tversky(0.3,0.7)")
 torch.set_num_threads(1)  # the tensors are small
@@ -40,14 +40,6 @@ def test_probabilities_under_autocast() -> None:
 
 
 # ------------------------------------------------------------------------------ graphs and devices
-
-
-def test_plain_loss_compiles_too() -> None:
-    torch._dynamo.reset()
-    maps, gt, _ = batch()
-    loss = PlainLoss(*ALL)
-    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
-    torch.testing.assert_close(compiled(maps, gt), loss(maps, gt))
 
 
 def test_compiled_without_boxes_says_what_to_do() -> None:
@@ -82,23 +74,6 @@ def test_two_processes_equal_one(tmp_path: Path) -> None:
         gradients = torch.load(tmp_path / f"{name}.pt", weights_only=True)
         for parameter, gradient in zip(network.parameters(), gradients, strict=True):
             torch.testing.assert_close(gradient, parameter.grad)
-
-
-def test_boxes_are_found_in_the_workers_of_a_loader() -> None:
-    images, gt = make_batch()
-    samples = [(image, mask, boxes_of(mask[0])) for image, mask in zip(images, gt, strict=True)]
-    loader: Any = torch.utils.data.DataLoader(
-        samples,  # type: ignore[arg-type]
-        batch_size=4,
-        collate_fn=_collate,
-    )
-    _, masks, boxes = next(iter(loader))
-    assert torch.equal(boxes, boxes_of(masks))
-
-
-def _collate(samples: list[tuple[Tensor, Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
-    images, masks, boxes = zip(*samples, strict=True)
-    return torch.stack(images), torch.stack(masks), collate_boxes(boxes)
 
 
 # ------------------------------------------------------------------------------ the paper's loss lines
@@ -141,9 +116,9 @@ def test_loss_line_of_ldf() -> None:
 
 def test_losses_by_name_know_the_maps_of_the_networks() -> None:
     for name in {*networks.names()} - {"tiny", "fpn"}:
-        network = networks.find(name)
-        assert network_targets(name) == (network.targets if network.auxiliary_targets() else ())
-    assert network_targets("ldf") == ("mask", "body", "detail", "mask", "body", "detail")
+        network, loss = networks.find(name), PlainLoss.for_network(name)
+        targets = network.targets if network.auxiliary_targets() else ()
+        assert getattr(loss, "targets", ()) == targets
 
 
 def test_any_targets_and_their_number_of_passes() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from sisod.losses import BalancedLoss, PlainLoss, SizeInvariantLoss, boxes_of, labels_of, parts_of
-from sisod.losses.checks import _warn_no_gradient
+from sisod.losses.checks import warn_once
 
 TERMS = ("bce", "mse", "l1", "focal(2)", "dice", "iou", "auc", "tversky(0.3,0.7)", "dice(squared=false)")
 SHAPES = ((9, 11), (4, 5, 6))
@@ -189,12 +189,12 @@ def test_region_terms_alone_on_an_empty_mask_warn() -> None:
     """They are one, without a gradient; with a separable term there is one, and no warning."""
     logits = torch.randn(1, 1, 8, 8, generator=torch.Generator().manual_seed(0)).requires_grad_()
     empty = torch.zeros(1, 1, 8, 8)
-    _warn_no_gradient.cache_clear()
+    warn_once.cache_clear()
     with pytest.warns(UserWarning, match="this image gives no gradient; add a separable term"):
         value = PlainLoss("dice")(logits, empty)
     assert value == 1
     assert not torch.autograd.grad(value, logits)[0].any()
-    _warn_no_gradient.cache_clear()  # here warnings are errors
+    warn_once.cache_clear()  # here warnings are errors
     (slope,) = torch.autograd.grad(PlainLoss("bce", "dice")(logits, empty), logits)
     assert (slope > 0).all()
 

@@ -1,4 +1,4 @@
-"""Losses over boxes, cells and blobs inside PyTorch, at their limits, and the weights of pixels."""
+"""Losses over boxes and cells inside PyTorch, at their limits, and the weights of pixels."""
 
 import copy
 import pickle
@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 import torch
-from helpers.ddp_worker import make_batch, make_network
+from helpers.ddp_worker import make_batch
 from helpers.loss_maps import loss_maps
 from torch import Tensor
 from torch.autograd import functional
@@ -18,8 +18,6 @@ KINDS: list[Any] = [
     {"parts": "boxes"},
     {"parts": "cells"},
     {"parts": "cells", "image_weight": 0.5},
-    {"parts": "blobs"},
-    {"parts": "blobs", "image_weight": 0.3},
     {"parts": "boxes", "image_weight": 0.5},
     {"parts": "boxes", "image_weight": 0.5, "gamma": 0.5},
 ]
@@ -40,7 +38,7 @@ def batch(n_maps: int = 1) -> tuple[list[Tensor], Tensor]:
 def given(gt: Tensor, options: Any) -> dict[str, Tensor]:
     """What a data loader's workers find."""
     found = {"boxes": boxes_of(gt)}
-    return found if options["parts"] == "boxes" else found | {"labels": labels_of(gt, options["parts"])}
+    return found if options["parts"] == "boxes" else found | {"labels": labels_of(gt)}
 
 
 # --------------------------------------------------------------------------- derivatives, transforms
@@ -51,19 +49,6 @@ def small() -> tuple[Tensor, Tensor]:
     gt[0, 0:2, 0:2] = gt[0, 1, 2] = gt[0, 3, 4] = gt[1, 1:4, 3] = gt[1, 2, 1:4] = 1
     logits = torch.randn(gt.shape, dtype=gt.dtype, generator=torch.Generator().manual_seed(5))
     return logits, gt
-
-
-@kinds
-@pytest.mark.parametrize("term", ["focal(2)", "dice", "auc", "tversky(0.3,0.7)"])
-@pytest.mark.slow
-def test_second_order_is_right(term: str, options: Any) -> None:
-    logits, gt = small()
-    loss, found = SizeInvariantLoss(term, **options), given(gt, options)
-    x = logits.requires_grad_()
-    assert torch.autograd.gradcheck(
-        lambda x: loss(x, gt, **found), (x,), check_forward_ad=True, check_batched_grad=True
-    )
-    assert torch.autograd.gradgradcheck(lambda x: loss(x, gt, **found), (x,))
 
 
 @kinds
@@ -97,42 +82,6 @@ def test_labels_cannot_be_mapped_over() -> None:
 
 
 # ------------------------------------------------------------------------ precision, graphs, devices
-
-
-@kinds
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_autocast_sums_in_float32(options: Any, dtype: torch.dtype) -> None:
-    maps, gt = batch()
-    loss, found = SizeInvariantLoss(*ALL, **options), given(gt, options)
-    with torch.autocast("cpu", dtype=dtype):
-        rounded = maps[0].to(dtype).detach().requires_grad_()
-        value = loss(rounded, gt, **found)
-        value.backward()
-    exact = rounded.detach().double().requires_grad_()
-    expected = loss(exact, gt.double(), **found)
-    expected.backward()
-    assert value.dtype == torch.float32
-    assert rounded.grad is not None
-    assert exact.grad is not None
-    torch.testing.assert_close(value.double(), expected, rtol=1e-5, atol=0)
-    torch.testing.assert_close(rounded.grad.double(), exact.grad, rtol=8e-3, atol=7e-8)
-
-
-@pytest.mark.parametrize(
-    "options", [KINDS[0], KINDS[2], KINDS[4], KINDS[6]], ids=["plain", "cells", "blobs", "boxes"]
-)
-@pytest.mark.slow
-def test_compiles_without_a_graph_break(options: Any) -> None:
-    torch._dynamo.reset()
-    loss = SizeInvariantLoss("bce", "focal(2)", "dice", "tversky(0.3,0.7)", **options)
-    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
-    maps, gt = batch(2)
-    found = given(gt, options)
-    ours, expected = compiled(maps, gt, **found), loss(maps, gt, **found)
-    torch.testing.assert_close(ours, expected, rtol=1e-5, atol=0)
-    torch.testing.assert_close(
-        torch.autograd.grad(ours, maps), torch.autograd.grad(expected, maps), rtol=1e-4, atol=1e-8
-    )
 
 
 @pytest.mark.slow
@@ -203,62 +152,7 @@ def test_memory_formats_copies_and_pickles(options: Any) -> None:
         assert other(maps, gt, **found) == expected
 
 
-@kinds
-def test_accumulating_two_halves_equals_one_step(options: Any) -> None:
-    images, gt = make_batch(8)
-    whole, halves = make_network(), make_network()
-    loss = SizeInvariantLoss("bce", "dice", **options)
-    loss(whole(images), gt).backward()
-    for half in (slice(0, 4), slice(4, 8)):
-        (loss(halves(images[half]), gt[half]) / 2).backward()
-    for one, other in zip(whole.parameters(), halves.parameters(), strict=True):
-        torch.testing.assert_close(one.grad, other.grad)
-
-
 # --------------------------------------------------------------------------------------- at the limits
-
-
-@pytest.mark.parametrize("options", KINDS[1:5], ids=["cells", "cells .5", "blobs", "blobs .3"])
-def test_five_hundred_objects(options: Any) -> None:
-    """Against a mask per part, in float64."""
-    gt = torch.zeros(2, 75, 72, dtype=torch.float64)
-    gt[0, 1::3, 1::3] = 1  # 25 x 24 objects of a pixel
-    gt[1, 10:30, 10:30] = gt[1, 50:60, 50:70] = 1
-    labels = labels_of(gt, options["parts"], min_area=0)
-    assert int(labels.max()) == 599
-    p = torch.rand(gt.shape, dtype=gt.dtype, generator=torch.Generator().manual_seed(0))
-    values = []
-    for image in range(2):
-        ids = range(int(labels[image].max()) + 1)
-        cells = options["parts"] == "cells"
-        masks = [(labels[image] == k) | ((labels[image] == -1) & (not cells)) for k in ids]
-        of_parts = [_dice(p[image][mask], gt[image][mask]) for mask in masks]
-        image_weight = options.get("image_weight", 0.0)
-        values.append(
-            (1 - image_weight) * sum(of_parts) / len(ids) + image_weight * _dice(p[image], gt[image])
-        )
-    loss = SizeInvariantLoss("dice", from_probs=True, **options)
-    torch.testing.assert_close(loss(p, gt, labels=labels), sum(values) / 2, rtol=1e-9, atol=0)
-
-
-def _dice(p: Tensor, g: Tensor) -> Tensor:
-    return 1 - 2 * (p * g).sum() / (p.square().sum() + g.square().sum())
-
-
-@pytest.mark.parametrize("parts", ["cells", "blobs"])
-def test_a_label_without_a_pixel_does_not_count(parts: Any) -> None:
-    """As after a crop that removed the second of three objects."""
-    maps, gt = batch()
-    loss = SizeInvariantLoss(*ALL, parts=parts, image_weight=0.25)
-    labels = labels_of(gt, parts)
-    with_gap = torch.where(labels >= 1, labels + 1, labels)
-    assert set(with_gap[-1].flatten().tolist()) - {-1} == {0, 2, 3}
-    torch.testing.assert_close(loss(maps, gt, labels=with_gap), loss(maps, gt, labels=labels))
-    boxes = torch.cat([boxes_of(gt)] * 2).sort(dim=0).values  # more boxes than labels
-    torch.testing.assert_close(
-        weight_map(boxes, gt.shape, parts=parts, labels=with_gap),
-        weight_map(None, gt.shape, parts=parts, labels=labels),
-    )
 
 
 @kinds
@@ -275,20 +169,6 @@ def test_empty_and_full_masks(options: Any, value: float) -> None:
     ours = SizeInvariantLoss(*region, **options)(maps, gt)
     torch.testing.assert_close(ours, PlainLoss(*region)(maps, gt) * (1.0 if value else image_weight))
     assert SizeInvariantLoss("auc", **options)(maps, gt) == 0
-
-
-@kinds
-def test_maps_of_body_and_detail_stay_plain(options: Any) -> None:
-    maps, mask = batch(6)
-    generator = torch.Generator().manual_seed(5)
-    gt = {"mask": mask} | {k: torch.rand(mask.shape, generator=generator) for k in ("body", "detail")}
-    found = given(mask, options)
-    plain = PlainLoss("bce")
-    expected = SizeInvariantLoss("bce", "iou", **options)(maps[::3], mask, **found)
-    expected = expected + plain(maps[1::3], gt["body"]) + plain(maps[2::3], gt["detail"])
-    loss = SizeInvariantLoss.for_network("ldf", **options)
-    torch.testing.assert_close(loss(maps, gt, **found), expected / 2)
-    torch.testing.assert_close(loss(maps, gt), expected / 2)
 
 
 # ---------------------------------------------------------------------------------------- weight map

@@ -1,7 +1,6 @@
 """The ablation: four losses with several seeds, resumable, and the table of their means."""
 
 import json
-import math
 from pathlib import Path
 
 import polars as pl
@@ -85,13 +84,6 @@ def test_means_deviations_and_the_best_by_hand() -> None:
     assert grid.rows[3][:2] == ("alpha = back / fore", "0.1000 ± 0.0000")
     # ratio has the least of both errors, alpha0 the highest of the other scores
     assert grid.bold == {(3, 1), (3, 2), *((1, column) for column in range(3, 9))}
-
-
-def test_undefined_scores_are_left_out_of_the_mean() -> None:
-    rows = [{"variant": "plain", "dataset": "D", "mae": mae} for mae in (0.1, math.nan, 0.3)]
-    assert summarise(rows)["D"]["plain"]["mae"] == pytest.approx((0.2, 0.02**0.5))
-    undefined = summarise(rows[1:2])["D"]["plain"]["mae"]
-    assert [math.isnan(value) for value in undefined] == [True, True]
 
 
 def test_an_ablation_needs_tests_of_different_names(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 pytest.importorskip("lightning", reason="extra torch is not installed")
@@ -20,14 +19,13 @@ from helpers.training_runs import SMALL, same_weights, train_tiny, write_data
 
 from benchmarks.calibrated import calibrate
 from sisod import networks
-from sisod.common.exceptions import InputError, InputWarning
+from sisod.common.exceptions import InputError
 from sisod.data.datasets import Sample, open_dataset
 from sisod.data.images import resize
 from sisod.networks.predict import predict_logits
 from sisod.networks.saved import load_network
 from sisod.networks.specs import Calibration
 from sisod.training.calibration import calibrate_run, fit_images, unseen_images
-from sisod.training.calibration.runs import calibration_samples
 from sisod.training.data import TrainingSet, name_order, read_image, read_truth, select_samples
 from sisod.training.experiment import Experiment, run_experiment, score_experiment
 from sisod.training.recipe import find_recipe
@@ -133,16 +131,6 @@ def test_a_run_that_kept_a_share_aside_is_calibrated_on_it(tmp_path: Path) -> No
     assert "calibrate = 0.7" in (tmp_path / "run/recipe.toml").read_text()
 
 
-def test_images_that_cannot_be_used_are_left_out(world: Path, trained: Path) -> None:
-    shutil.copytree(trained / "data", world / "data")
-    data = open_dataset(world / "data")
-    bad = unseen_images(world / "run", data)[0]
-    bad.image.write_bytes(bad.image.read_bytes()[:100])
-    with pytest.warns(InputWarning, match="^1 images are left out: .* is not an image that can be read"):
-        chosen = calibration_samples(world / "run", data)
-    assert names(chosen) == names(unseen_images(world / "run", data)[1:])
-
-
 # -------------------------------------------------------------------------------- what a run stores
 
 
@@ -198,18 +186,6 @@ def test_the_fit_is_that_of_the_logits_at_the_size_of_the_masks(world: Path, tra
     assert fitted.before.bce == pytest.approx(expected.before.bce, abs=1e-6)
 
 
-def test_a_stopped_run_is_still_whole(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file of weights decides, and it is replaced last."""
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("sisod.training.calibration.runs.save_network", stop)
-    assert run("calibrate", world / "run").exit_code == 130
-    assert load_network(world / "run").calibration is None
-    assert networks.from_pretrained(world / "run").calibration is None
-
-
 def test_the_figure(trained: Path, tmp_path: Path) -> None:
     arguments = ("--objective", "mae", "--out", tmp_path / "out", "--plot", tmp_path / "a.svg")
     result = run("calibrate", trained / "run", *arguments)
@@ -251,17 +227,6 @@ def test_runs_that_are_refused(world: Path, trained: Path) -> None:
     assert "run' has no network yet, because its training is not finished" in refused(world / "run")
 
 
-def test_objects_in_one_half_of_the_images_only() -> None:
-    mask = np.zeros((8, 8), dtype=bool)
-    mask[2:5, 3:6] = True
-    noise = np.random.default_rng(0).normal(size=(8, 8)) + mask
-    with pytest.raises(InputError) as error:
-        fit_images([(str(n), noise, mask & (n % 2 == 0)) for n in range(20)])
-    assert str(error.value).startswith(
-        "each half of the images is calibrated by the other, and in one half no pixel of the masks"
-    )
-
-
 # ----------------------------------------------------------------------------------------- experiments
 
 
@@ -286,3 +251,15 @@ def test_raw_and_calibrated_rows_of_one_run(tmp_path: Path) -> None:
     assert networks.from_pretrained(raw.training.out).calibration is None
     with pytest.raises(InputError, match=r"^0 images are too few to calibrate on"):
         calibrate(replace(raw, tests=(open_dataset(data),)), "nothing")
+
+
+def test_a_stopped_run_is_still_whole(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file of weights decides, and it is replaced last."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sisod.training.calibration.runs.save_network", stop)
+    assert run("calibrate", world / "run").exit_code == 130
+    assert load_network(world / "run").calibration is None
+    assert networks.from_pretrained(world / "run").calibration is None

@@ -155,18 +155,6 @@ def test_histogram_fits_as_single_pixels_do(seed: int, slope: float, shift: floa
     assert binned.mae() == pytest.approx(raw.calibrated(found).mae(), abs=1e-5)
 
 
-@pytest.mark.parametrize(("middle", "temperature"), [(5.0, 0.0123), (-2.0, 0.0235), (-1.0, 0.2)])
-def test_rounding_does_not_spoil_a_low_temperature(middle: float, temperature: float) -> None:
-    """Logits of a network that has hardly been trained: all nearly equal."""
-    rng = np.random.default_rng(3)
-    x = rng.normal(middle, 3 * temperature, 20_000)
-    y = rng.random(20_000) < sigmoid((x - middle) / temperature - 1)
-    data = WeightedLogits(x, y, np.ones(20_000))
-    calibrated = data.calibrated(fit_calibration(data))
-    # at the minimum the mean probability is the share of salient pixels
-    assert sigmoid(calibrated.logits).mean() == pytest.approx(y.mean(), abs=2e-4)
-
-
 @settings(max_examples=5, deadline=None)
 @given(st.integers(0, 10_000))
 def test_no_other_calibration_has_a_lower_mae(seed: int) -> None:

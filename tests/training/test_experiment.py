@@ -3,7 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 pytest.importorskip("lightning", reason="extra torch is not installed")
@@ -14,8 +13,6 @@ from helpers.training_runs import SMALL, write_data
 from sisod import networks
 from sisod.common.exceptions import InputError
 from sisod.data.datasets import open_dataset
-from sisod.data.truths import read_prediction
-from sisod.networks.predict import predict_folder
 from sisod.training import experiment as module
 from sisod.training.experiment import (
     Experiment,
@@ -87,16 +84,6 @@ def test_scores_in_memory_are_those_of_the_maps(experiment: Experiment, tmp_path
     assert both["default"].summary["mae"] == in_memory["easy", "default"].summary["mae"]
 
 
-def test_networks_are_compared_by_maps_of_16_bits(experiment: Experiment) -> None:
-    """Maps of other weights or of 8 bits are replaced."""
-    network, test = networks.from_pretrained(experiment.training.out), experiment.tests[0]
-    maps = experiment.out / "maps/easy/first"
-    predict_folder(network, test.image_dir, maps, size=32, bits=8)
-    score_experiment(experiment, jobs=1)
-    types = {read_prediction(maps, path.name).dtype for path in maps.glob("*.png")}
-    assert types == {np.dtype(np.uint16)}
-
-
 def test_results_of_an_earlier_training_or_other_images_are_replaced(
     experiment: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,12 +121,3 @@ def test_all_but_the_first_process_only_train(
     monkeypatch.setenv("RANK", "1")
     assert run_experiment(experiment, Machine(devices="2")) == {}
     assert not (tmp_path / "out/results").exists()
-
-
-def test_warnings_name_experiment_and_data_set(
-    experiment: Experiment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "run_notes", lambda *_: ["a note"])
-    reported: list[str] = []
-    score_experiment(experiment, jobs=1, warn=reported.append)
-    assert reported == ["first on easy: a note", "first on hard: a note"]

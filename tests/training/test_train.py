@@ -125,14 +125,6 @@ def test_a_run_folder_holds_everything(data: Path, tmp_path: Path) -> None:
         assert torch.equal(value, best["state_dict"][f"network.{name}"])
 
 
-def test_a_warm_up_over_the_whole_training_is_refused(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"loss\.warmup_epochs is 2, but the training has 2, so the size"
-    ):
-        train_tiny(data, tmp_path / "run", "loss.warmup_epochs=2")
-    assert not (tmp_path / "run").exists()
-
-
 @same_data
 def test_validation_is_what_evaluate_says(data: Path, tmp_path: Path) -> None:
     record = train_tiny(data, tmp_path / "run", "train.epochs=1", val=data)
@@ -204,26 +196,24 @@ def test_options_of_the_loss_reach_it() -> None:
     gt[:, :, :8, :8] = gt[:, :, 20, 20] = gt[:, :, 21, 21] = 1
     with torch.no_grad():
         maps = network(torch.zeros(1, 3, 32, 32))
-    cases: tuple[tuple[Any, list[str], Any], ...] = (
-        ("si", [], SizeInvariantLoss("bce")),
-        ("si", ["loss.alpha=1"], SizeInvariantLoss("bce", alpha=1.0)),
-        ("si", ["loss.normalize=false"], SizeInvariantLoss("bce", normalize=False)),
-        ("si", ['loss.terms=["bce", "dice"]'], SizeInvariantLoss("bce", "dice")),
-        ("plain", ['loss.terms=["mse", "iou"]'], PlainLoss("mse", "iou")),
-        ("si", ["loss.parts=cells"], SizeInvariantLoss("bce", parts="cells")),
+    options: list[dict[str, Any]] = [
+        {"alpha": 1.0},
+        {"normalize": False},
+        {"parts": "cells", "image_weight": 0.5},
+        {"gamma": 0.5, "image_weight": 0.2},
+        {"min_area": 3},
+        {"connectivity": 4},
+    ]
+    cases: list[tuple[Any, list[str], Any]] = [
         (
             "si",
-            ["loss.parts=blobs", "loss.image_weight=0.5"],
-            SizeInvariantLoss("bce", parts="blobs", image_weight=0.5),
-        ),
-        (
-            "si",
-            ["loss.gamma=0.5", "loss.image_weight=0.2"],
-            SizeInvariantLoss("bce", gamma=0.5, image_weight=0.2),
-        ),
-        ("si", ["loss.min_area=3"], SizeInvariantLoss("bce", min_area=3)),
-        ("si", ["loss.connectivity=4"], SizeInvariantLoss("bce", connectivity=4)),
-    )
+            [f"loss.{key}={str(value).lower()}" for key, value in given.items()],
+            SizeInvariantLoss("bce", **given),
+        )
+        for given in options
+    ]
+    cases.append(("si", ['loss.terms=["bce", "dice"]'], SizeInvariantLoss("bce", "dice")))
+    cases.append(("plain", ['loss.terms=["mse", "iou"]'], PlainLoss("mse", "iou")))
     expected = [float(loss(maps, gt)) for _, _, loss in cases]
     found = [
         float(make_loss(kind, find_recipe("tiny", settings), network)(maps, gt))
@@ -273,23 +263,6 @@ def test_resume_after_sigkill_equals_the_unbroken_run(data: Path, tmp_path: Path
     assert losses(killed) == losses(whole)
     same_weights(killed, whole)
     assert train_tiny(data, whole, *settings, resume=True)["steps"] == 6  # finished: nothing is done
-
-
-def test_processes_of_a_run_import_nothing_of_the_current_folder(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The workers of loaders and those of other devices, which Lightning starts inside `fit`."""
-    before, during = dict(os.environ), dict[str, str]()
-    fit = lightning.Trainer.fit
-
-    def noted(*args: Any, **options: Any) -> None:
-        during.update(os.environ)
-        fit(*args, **options)
-
-    monkeypatch.setattr(lightning.Trainer, "fit", noted)
-    train_tiny(data, tmp_path / "run", "train.epochs=1")
-    assert during["PYTHONSAFEPATH"] == "1"
-    assert os.environ.get("PYTHONSAFEPATH") == before.get("PYTHONSAFEPATH")
 
 
 def test_accumulating_two_fours_equals_one_eight(data: Path, tmp_path: Path, sgd: str) -> None:
@@ -416,3 +389,11 @@ def test_the_command(data: Path, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run" / "run.json").read_text())["config"]["loss"] == "si"
     assert call("--set", "optimizer.rate=1").exit_code == 1
     assert run("train", "tini", "--data", "x", "--out", "y").exit_code == 2
+
+
+def test_a_warm_up_over_the_whole_training_is_refused(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"loss\.warmup_epochs is 2, but the training has 2, so the size"
+    ):
+        train_tiny(data, tmp_path / "run", "loss.warmup_epochs=2")
+    assert not (tmp_path / "run").exists()

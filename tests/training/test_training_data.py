@@ -67,17 +67,6 @@ def test_flip_is_left_right_and_crop_keeps_most() -> None:
     assert (augment({"mask": full}, DataPart(size=40, crop=0.9), rng(1))["mask"] == 7).all()
 
 
-def test_a_mask_of_another_size_stays_in_place() -> None:
-    small = np.zeros((30, 40), dtype=np.uint8)
-    small[10:20, 5:15] = 255
-    large = small.repeat(4, axis=0).repeat(4, axis=1)
-    for seed in range(5):
-        part = DataPart(size=64, crop=0.3)
-        done = augment({"image": small, "mask": large}, part, rng(seed))
-        inter = ((done["image"] > 127) & (done["mask"] > 127)).sum()
-        assert inter / ((done["image"] > 127) | (done["mask"] > 127)).sum() > 0.8
-
-
 def test_items_depend_on_seed_epoch_and_index_only(samples: tuple[Sample, ...]) -> None:
     part = DataPart(size=32, crop=0.3)
     data = TrainingSet(samples, part, seed=1)
@@ -99,23 +88,16 @@ def test_boxes_are_those_of_the_augmented_masks(samples: tuple[Sample, ...]) -> 
     assert batch.names == tuple(sample.name for sample in samples)
 
 
-@pytest.mark.parametrize("parts", ["cells", "blobs"])
-def test_parts_are_those_of_the_augmented_masks(samples: tuple[Sample, ...], parts: Any) -> None:
-    data = TrainingSet(samples, DataPart(size=48, crop=0.3), seed=0, weighting=Weighting(parts))
+def test_cells_are_those_of_the_augmented_masks(samples: tuple[Sample, ...]) -> None:
+    options: dict[str, Any] = {"min_area": 60, "connectivity": 4}
+    weighting = Weighting("cells", **options)
+    data = TrainingSet(samples, DataPart(size=48, crop=0.3), seed=0, weighting=weighting)
     batch = collate([data[2, index] for index in range(6)])
+    gt = batch.labels["mask"].float() / 255
     assert batch.parts is not None
     assert batch.parts.dtype == torch.int16
-    assert torch.equal(batch.parts, labels_of(batch.labels["mask"].float() / 255, parts))
-
-
-def test_objects_are_those_of_the_weighting(samples: tuple[Sample, ...]) -> None:
-    part, options = DataPart(size=48), {"min_area": 60, "connectivity": 4}
-    data = TrainingSet(samples, part, seed=0, weighting=Weighting("cells", **options))  # type: ignore[arg-type]
-    batch = collate([data[0, index] for index in range(6)])
-    gt = batch.labels["mask"].float() / 255
-    assert torch.equal(batch.boxes, boxes_of(gt, **options))  # type: ignore[arg-type]
-    assert batch.parts is not None
-    assert torch.equal(batch.parts, labels_of(gt, "cells", **options))
+    assert torch.equal(batch.parts, labels_of(gt, **options))
+    assert torch.equal(batch.boxes, boxes_of(gt, **options))
     assert len(batch.boxes) < len(boxes_of(gt))
 
 
@@ -188,20 +170,6 @@ def test_several_data_sets_are_one(tmp_path: Path) -> None:
         train_tiny([first, second], tmp_path / "other", masks=first / "mask")
 
 
-def test_masks_with_an_ending_of_their_own(tmp_path: Path) -> None:
-    data = write_data(tmp_path / "data", 4)
-    plain = open_dataset(data).samples
-    for path in (data / "mask").iterdir():
-        path.rename(path.with_name(f"{path.stem}_gt.png"))
-    for options in ({}, {"mask_suffix": "_gt"}):
-        dataset = open_dataset(data, **options)
-        assert [sample.name for sample in dataset.samples] == [sample.name for sample in plain]
-        assert dataset.mask_suffix == "_gt"
-    (data / "image" / "scene001.jpg").unlink()
-    with pytest.raises(InputError, match="1 of 4 masks have no image"):
-        open_dataset(data, mask_suffix="_gt")
-
-
 def broken(root: Path, what: str) -> str:
     """Break one file of a data set; return its path."""
     image, mask = root / "image" / "scene002.jpg", root / "mask" / "scene002.png"
@@ -252,3 +220,17 @@ def test_bad_files_are_named_or_counted(tmp_path: Path, what: str) -> None:
     assert message in bad[0]
     with pytest.raises(InputError, match=r"^none of the 1 images can be used; the first: "):
         check_samples(samples[2:3], skip_bad=True)
+
+
+def test_masks_with_an_ending_of_their_own(tmp_path: Path) -> None:
+    data = write_data(tmp_path / "data", 4)
+    plain = open_dataset(data).samples
+    for path in (data / "mask").iterdir():
+        path.rename(path.with_name(f"{path.stem}_gt.png"))
+    for options in ({}, {"mask_suffix": "_gt"}):
+        dataset = open_dataset(data, **options)
+        assert [sample.name for sample in dataset.samples] == [sample.name for sample in plain]
+        assert dataset.mask_suffix == "_gt"
+    (data / "image" / "scene001.jpg").unlink()
+    with pytest.raises(InputError, match="1 of 4 masks have no image"):
+        open_dataset(data, mask_suffix="_gt")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.platforms import posix_limits
 
 torch = pytest.importorskip("torch", reason="extra torch is not installed")
 pytest.importorskip("lightning", reason="extra torch is not installed")
@@ -27,18 +26,6 @@ from sisod.training.trainer import read_metrics  # noqa: E402
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_data(tmp_path_factory.mktemp("stops") / "made", 16, black=True)
-
-
-def test_skipped_files_are_counted(tmp_path: Path) -> None:
-    root = write_data(tmp_path / "made", 9)
-    image = root / "image" / "scene004.jpg"
-    image.write_bytes(image.read_bytes()[:-300])
-    with pytest.raises(InputError, match=r"scene004\.jpg' is not an image that can be read"):
-        train_tiny(root, tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-    record = train_tiny(root, tmp_path / "run", "train.epochs=1", skip_bad=True)
-    assert record["images"] == 8
-    assert len(record["skipped"]) == 1
 
 
 def test_a_loss_that_is_no_number_stops(data: Path, tmp_path: Path) -> None:
@@ -81,33 +68,6 @@ def test_a_good_checkpoint_is_not_written_over(
     assert resumed["scores"] == whole["scores"]
     assert resumed["best_si_mae"] == whole["best_si_mae"] <= whole["scores"]["si_mae"]
     same_weights(out, tmp_path / "whole")
-
-
-@posix_limits
-def test_no_space_for_a_checkpoint(data: Path, tmp_path: Path) -> None:
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, hard))  # a checkpoint has 3.5 MB
-    try:
-        with pytest.raises(InputError) as caught:
-            train_tiny(data, tmp_path / "run")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert str(caught.value).startswith(f"cannot write below {str(tmp_path)!r}: File too large")
-    assert str(caught.value).endswith("make room and use --resume")
-    assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
-    train_tiny(data, tmp_path / "run", resume=True)
-
-
-def test_what_lightning_refuses_is_one_sentence(data: Path, tmp_path: Path) -> None:
-    for machine in (Machine(strategy="magic"), Machine(devices="many")):
-        with pytest.raises(UsageError, match=r"^Lightning refuses these options: "):
-            train(
-                find_recipe("tiny", SMALL),
-                TrainingRequest(data=data, out=tmp_path / "run", resume=True),
-                machine,
-            )
 
 
 def test_a_file_that_breaks_later_is_named_in_one_sentence(
@@ -206,39 +166,6 @@ def test_the_balanced_loss_has_the_same_name_in_python(data: Path, tmp_path: Pat
     asked = train_tiny(data, tmp_path / "python", *settings, loss="balanced")["config"]
     by_settings = train_tiny(data, tmp_path / "set", *settings, *BALANCED_LOSS)["config"]
     assert asked == by_settings
-
-
-def test_overwriting_run_that_is_cut_off_goes_on(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The old run stays until the new one is finished; then it is as if it had never been broken off."""
-    out, beside = tmp_path / "run", tmp_path / ".run.sisod-partial"
-    train_tiny(data, out, "train.epochs=1", "train.seed=5")
-    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    step = SaliencyModule.training_step
-
-    def broken(self: SaliencyModule, batch: Any, index: int) -> Any:
-        if self.current_epoch == 1:
-            raise InputError("broken")
-        return step(self, batch, index)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(SaliencyModule, "training_step", broken)
-        with pytest.raises(InputError, match="broken"):
-            train_tiny(data, out, overwrite=True)
-    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
-    assert (beside / "checkpoints" / "last.ckpt").exists()
-    with pytest.raises(InputError, match="is unfinished; use --resume to go on with it, or --overwrite"):
-        train_tiny(data, out)
-    # the old one is still what it was: finished, with its settings
-    assert train_tiny(data, out, "train.epochs=1", "train.seed=5", resume=True)["finished"] is True
-    with pytest.raises(InputError, match="is another run"):
-        train_tiny(data, out, "train.seed=6", resume=True)
-    assert train_tiny(data, out, resume=True)["steps"] == 4
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-    train_tiny(data, tmp_path / "whole")
-    same_weights(out, tmp_path / "whole")
-    assert (out / "metrics.csv").read_text() == (tmp_path / "whole" / "metrics.csv").read_text()
 
 
 LDF = ("network.encoder_weights=none", "train.batch=2")

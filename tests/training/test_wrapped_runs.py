@@ -15,8 +15,6 @@ from torch import Tensor, nn  # noqa: E402
 
 from sisod import networks  # noqa: E402
 from sisod.common.exceptions import InputError, UsageError  # noqa: E402
-from sisod.networks.export import export_onnx  # noqa: E402
-from sisod.networks.wrapped import WrappedNetwork  # noqa: E402
 from sisod.training.module import SaliencyModule, update_average  # noqa: E402
 from sisod.training.recipe import find_recipe  # noqa: E402
 from sisod.training.train import Machine, TrainingRequest, train  # noqa: E402
@@ -107,18 +105,6 @@ def test_maps_are_read_as_in_the_training(data: Path, tmp_path: Path) -> None:
     torch.testing.assert_close(again(image)[0], wrapped.eval()(image)[0])
 
 
-def test_a_function_that_chooses_the_maps_is_the_factorys(data: Path, tmp_path: Path) -> None:
-    def build() -> WrappedNetwork:
-        return networks.wrap(TwoMaps(), output=lambda maps: maps[0], activation="none")
-
-    wrapped = build()
-    fit(data, tmp_path / "run", wrapped)
-    again = networks.from_pretrained(tmp_path / "run", factory=build)
-    image = torch.rand(1, 3, 8, 8)
-    (logits,) = again(image)
-    torch.testing.assert_close(logits, wrapped.eval()(image)[0])
-
-
 def test_a_module_cannot_learn_the_labels_of_ldf(data: Path, tmp_path: Path) -> None:
     recipe = find_recipe("ldf-lite", ["network.encoder_weights=none", "data.size=32"])
     request = TrainingRequest(data=data, out=tmp_path / "run")
@@ -173,24 +159,3 @@ def test_a_module_of_one_size_is_exported_at_it(tmp_path: Path, monkeypatch: pyt
     assert result.stdout == "OneSize, any batch of 32 x 32: net.onnx\n"
     message = error_message(run(*command, "--overwrite", "--height", "40"))
     assert message.startswith("OneSize cannot be exported for images of 40 x 32 (RuntimeError: ")
-
-
-class Changing(nn.Module):
-    """Decides by the values of an image, which no graph can hold."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(3, 1, 1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return logits."""
-        logits: Tensor = self.conv(x)
-        return logits if bool(logits.mean() > 0) else -logits
-
-
-def test_a_module_that_no_graph_can_hold(tmp_path: Path) -> None:
-    pytest.importorskip("onnxscript", reason="extra onnx is not installed")
-    with pytest.raises(InputError, match="Changing cannot be exported") as caught:
-        export_onnx(networks.wrap(Changing()), tmp_path / "x.onnx", size=(16, 16))
-    assert len(str(caught.value).splitlines()) == 1
-    assert not (tmp_path / "x.onnx").exists()

@@ -12,7 +12,6 @@ except ModuleNotFoundError:
     require("sisod.losses", "torch")
     raise  # it is installed but broken
 
-from sisod.losses.loader import WithParts
 from sisod.losses.loss import (
     BalancedLoss,
     PlainLoss,
@@ -20,7 +19,14 @@ from sisod.losses.loss import (
     plain_loss,
     size_invariant_loss,
 )
-from sisod.losses.objects import boxes_of, collate_boxes, collate_labels, labels_of, parts_of
+from sisod.losses.objects import (
+    WithParts,
+    boxes_of,
+    collate_boxes,
+    collate_labels,
+    labels_of,
+    parts_of,
+)
 from sisod.losses.terms import dice, focal, region_term, tversky
 from sisod.losses.weighting import weight_map
 

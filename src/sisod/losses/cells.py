@@ -9,16 +9,13 @@ from sisod.scoring.counting.components import nearest_component
 Index = NDArray[np.int32]
 
 
-def nearest_objects(index: Index, objects: Objects) -> Index:
+def nearest_objects(objects: Objects) -> Index:
     """Return for every pixel of a batch the index of the nearest object of its plane; -1 without one.
 
     Distances are Euclidean, in pixels or voxels, and exact; ties go to the lower index. Images are
     done by the compiled kernel where it was built.
-
-    Args:
-        index: object of every pixel, (planes, *spatial), -1 for none; is changed in place.
-        objects: of the planes.
     """
+    index = objects.index_map()
     count = np.bincount(objects.plane, minlength=len(index))
     stop = np.cumsum(count)
     for plane in np.flatnonzero(count):

@@ -7,14 +7,16 @@ import functools
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast, get_args
+from typing import cast
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from sisod.common.arguments import check_choice
-from sisod.losses.tracing import is_readable
-from sisod.scoring.loss_options import Mode
+from sisod.losses.tracing import as_array, is_readable
+from sisod.scoring.loss_options import Mode, Weighting
 
 Maps = Tensor | Sequence[Tensor]
 _FORMS = {
@@ -44,10 +46,11 @@ class Target:
     n_classes: int
     dtype: torch.dtype
 
-    def salient(self) -> Tensor:
+    def salient(self) -> NDArray[np.integer | np.bool_]:
         """Return the class of every pixel that may belong to an object, 0 or False for all others."""
-        classes = self.truth if self.mode == "multiclass" else self.truth >= 0.5
-        return classes if self.valid is None else classes * self.valid.to(classes.dtype)
+        classes = as_array(self.truth)
+        salient = classes if self.mode == "multiclass" else classes >= 0.5
+        return salient if self.valid is None else salient * as_array(self.valid).astype(salient.dtype)
 
 
 def read_batch(
@@ -67,29 +70,16 @@ def read_batch(
     if not maps:
         raise ValueError("input is an empty sequence; expected at least one map")
     check_tensor(target, "target")
-    # sums over pixels need float32 at least, whatever dtype autocast gave the maps
-    dtype = functools.reduce(
-        torch.promote_types, [m.dtype for m in maps if isinstance(m, Tensor)], torch.float32
-    )
-    planes = []
     for number, map_ in enumerate(maps):
-        name = "input" if is_single else f"input[{number}]"
-        check_tensor(map_, name)
-        if not map_.is_floating_point():
-            raise TypeError(f"{name} has dtype {map_.dtype}; expected floats; input comes before target")
-        if map_.device != target.device:
-            raise ValueError(
-                f"{name} is on {map_.device} but target is on {target.device}; move the target there "
-                f"with target.to({str(map_.device)!r})"
-            )
-        _check_shapes(map_, target, name, mode)
-        plane = map_.to(dtype)
-        if mode == "multilabel":
-            plane = plane.flatten(0, 1)
-        elif mode == "binary" and map_.ndim > 3:
-            plane = plane.squeeze(1)  # a slice would cost a copy in the backward pass
-        planes.append(plane)
+        _check_map(map_, target, "input" if is_single else f"input[{number}]", mode)
     _check_values(maps, from_probs=from_probs)
+    # sums over pixels need float32 at least, whatever dtype autocast gave the maps
+    dtype = functools.reduce(torch.promote_types, [map_.dtype for map_ in maps], torch.float32)
+    planes = [map_.to(dtype) for map_ in maps]
+    if mode == "multilabel":
+        planes = [plane.flatten(0, 1) for plane in planes]
+    elif mode == "binary":  # a slice would cost a copy in the backward pass
+        planes = [plane.squeeze(1) if plane.ndim > 3 else plane for plane in planes]
     n_classes = 1 if mode == "binary" else maps[0].shape[1]
     truth, valid = split_ignored(target.detach(), ignore_index)
     check_truth(truth, target, mode, n_classes)
@@ -105,18 +95,15 @@ def read_batch(
     )
 
 
-def salient_classes(
-    gt: Tensor, mode: Mode, ignore_index: int | None, spatial_dims: int | None
-) -> tuple[Tensor, int]:
-    """Return the class of every salient pixel, (planes, *spatial), and the channels of an image.
+def read_target(gt: Tensor, weighting: Weighting, spatial_dims: int | None) -> Target:
+    """Return a ground truth without a prediction, to find its parts.
 
     Args:
         gt: ground truth of a batch or of one image, as for `boxes_of`.
-        mode: as for `boxes_of`.
-        ignore_index: as for `boxes_of`.
+        weighting: says mode and ignored pixels.
         spatial_dims: as for `boxes_of`.
     """
-    check_choice("mode", mode, get_args(Mode))
+    mode = weighting.mode
     n_extra = 1 if mode == "multiclass" else 2  # axes before the spatial ones
     dims = spatial_dims or (3 if gt.ndim == 3 + n_extra else 2)
     check_choice("spatial_dims", dims, (2, 3))
@@ -128,12 +115,13 @@ def salient_classes(
             f"target has shape {tuple(gt.shape)}; in mode {mode!r} with {dims} spatial dimensions "
             f"expected {'(B, C, ...)' if mode == 'multilabel' else 'one map per image'}"
         )
-    truth, valid = split_ignored(gt, ignore_index)
+    truth, valid = split_ignored(gt.detach(), weighting.ignore_index)
     check_truth(truth, gt, mode, None)
-    classes = truth if mode == "multiclass" else truth if truth.dtype == torch.bool else truth >= 0.5
-    if valid is not None:
-        classes = classes * valid
-    return classes.reshape(-1, *gt.shape[-dims:]), channels
+    if truth.is_floating_point():  # NumPy has no bfloat16
+        truth = truth.to(torch.promote_types(truth.dtype, torch.float32))
+    shape = (-1, *gt.shape[-dims:])
+    counted = None if valid is None else valid.reshape(shape)
+    return Target(mode, truth.reshape(shape), counted, channels, 0, torch.float32)
 
 
 def split_ignored(target: Tensor, ignore_index: int | None) -> tuple[Tensor, Tensor | None]:
@@ -153,29 +141,29 @@ def check_tensor(value: object, name: str) -> None:
         raise TypeError(f"{name} is of type {type(value).__name__}; expected a tensor; {advice}")
 
 
-def _check_shapes(map_: Tensor, target: Tensor, name: str, mode: Mode) -> None:
-    """Raise if the shapes are not those of the mode."""
+def _check_map(map_: Tensor, target: Tensor, name: str, mode: Mode) -> None:
+    """Raise if type, device or shape are not those of the mode."""
+    check_tensor(map_, name)
+    if not map_.is_floating_point():
+        raise TypeError(f"{name} has dtype {map_.dtype}; expected floats; input comes before target")
+    if map_.device != target.device:
+        raise ValueError(f"{name} is on {map_.device} but target is on {target.device}")
     shape = tuple(map_.shape)
     is_flat = mode == "binary" and map_.ndim == 3
-    fits = is_flat or map_.ndim in (4, 5)
-    if mode == "binary":
-        fits = fits and (is_flat or shape[1] == 1)
-    elif mode == "multiclass":
-        fits = fits and shape[1] >= 2
-    if not fits or map_.numel() == 0:
-        other = {"binary": "'multiclass' or 'multilabel'", "multiclass": "'binary'"}.get(
-            mode, "'binary'"
-        )
+    has_axes = is_flat or map_.ndim in (4, 5)
+    n_maps = 1 if is_flat or not has_axes else shape[1]
+    if (
+        not has_axes
+        or map_.numel() == 0
+        or (mode != "multilabel" and (mode == "binary") != (n_maps == 1))
+    ):
+        others = "'multiclass' or 'multilabel'" if mode == "binary" else "'binary'"
         raise ValueError(
             f"{name} has shape {shape}; mode {mode!r} takes {_FORMS[mode]}; for another number of maps "
-            f"use mode {other}"
+            f"use mode {others}"
         )
     spatial = shape[1:] if is_flat else shape[2:]
-    allowed = (
-        [(shape[0], shape[1], *spatial)]
-        if mode == "multilabel"
-        else [(shape[0], *spatial), (shape[0], 1, *spatial)]
-    )
+    allowed = [shape] if mode == "multilabel" else [(len(map_), *spatial), (len(map_), 1, *spatial)]
     if tuple(target.shape) not in allowed:
         hint = "resize the prediction to the target"
         if mode == "multilabel" and target.ndim == map_.ndim - 1:
@@ -197,8 +185,7 @@ def check_truth(truth: Tensor, target: Tensor, mode: Mode, n_classes: int | None
         mode: of the loss.
         n_classes: of `"multiclass"`, if known.
     """
-    is_integer = not truth.is_floating_point() and truth.dtype != torch.bool
-    if mode == "multiclass" and not is_integer:
+    if mode == "multiclass" and (truth.is_floating_point() or truth.dtype == torch.bool):
         raise TypeError(
             f"target has dtype {target.dtype}; mode 'multiclass' takes integers, the class of every "
             "pixel; masks are of mode 'binary' or 'multilabel'"
@@ -206,43 +193,38 @@ def check_truth(truth: Tensor, target: Tensor, mode: Mode, n_classes: int | None
     if truth.dtype == torch.bool or not is_readable(truth):
         return
     low, high = (float(extreme) for extreme in torch.aminmax(truth))
-    if mode == "multiclass":
-        if low < 0 or (n_classes is not None and high >= n_classes):
-            last = "" if n_classes is None else f" to {n_classes - 1}, one for each map of the input"
-            raise ValueError(
-                f"target holds classes from {low:g} to {high:g}; expected 0{last}; pixels to ignore "
-                "are named by ignore_index"
-            )
-    elif not (low >= 0 and high <= 1):
-        is_grey_mask = bool(((target == 0) | (target == 255)).all())
-        is_classes = bool((target == target.round()).all())
-        advice = "a map of classes is of mode 'multiclass'" if is_classes else "expected masks"
-        if is_grey_mask:
+    most = 1 if mode != "multiclass" else np.inf if n_classes is None else n_classes - 1
+    if low >= 0 and high <= most:
+        return
+    advice = "pixels to ignore are named by ignore_index"
+    if mode != "multiclass":
+        if bool(((target == 0) | (target == 255)).all()):
             advice = "divide by 255 if 255 is salient; use ignore_index=255 if it marks pixels to ignore"
-        elif is_classes:
-            advice += "; pixels to ignore are named by ignore_index"
-        raise ValueError(
-            f"target holds values from {low:g} to {high:g}; mode {mode!r} takes masks in [0, 1]; "
-            + advice
-        )
+        elif bool((target == target.round()).all()):
+            advice = f"a map of classes is of mode 'multiclass'; {advice}"
+    raise ValueError(
+        f"target holds values from {low:g} to {high:g}; mode {mode!r} takes values from 0 to {most}; "
+        + advice
+    )
 
 
 def _check_values(maps: Sequence[Tensor], *, from_probs: bool) -> None:
     """Raise if probabilities are outside [0, 1]; warn once where logits look like probabilities."""
     if from_probs:
-        for map_ in maps:
-            if is_readable(map_) and not _in_unit_range(map_):
-                raise ValueError(
-                    "from_probs=True but there are values outside [0, 1]; pass probabilities, "
-                    "or logits without from_probs"
-                )
-    elif all(is_readable(map_) and _in_unit_range(map_) and not _is_constant(map_) for map_ in maps):
-        _warn_probabilities()
-
-
-def _is_constant(map_: Tensor) -> bool:
-    """Say whether all values are equal, as those of a last layer that was initialised to zero."""
-    return bool((map_ == map_.flatten()[0]).all())
+        if not all(_in_unit_range(map_) for map_ in maps if is_readable(map_)):
+            raise ValueError(
+                "from_probs=True but there are values outside [0, 1]; pass probabilities, "
+                "or logits without from_probs"
+            )
+    # a last layer that was initialised to zero gives a constant map
+    elif all(
+        is_readable(map_) and _in_unit_range(map_) and not bool((map_ == map_.flatten()[0]).all())
+        for map_ in maps
+    ):
+        warn_once(
+            "all values of input are in [0, 1]; if they are probabilities, pass from_probs=True or the "
+            "logits before the sigmoid; if they are logits of an untrained network, ignore this warning"
+        )
 
 
 def _in_unit_range(map_: Tensor) -> bool:
@@ -251,27 +233,16 @@ def _in_unit_range(map_: Tensor) -> bool:
     return all(bool(((part >= 0) & (part <= 1)).all()) for part in (values[..., :1, :], values))
 
 
-@functools.cache  # once a process
-def _warn_probabilities() -> None:
-    warnings.warn(
-        "all values of input are in [0, 1]; if they are probabilities, pass from_probs=True or the "
-        "logits before the sigmoid; if they are the logits of an untrained network, ignore this warning",
-        UserWarning,
-        stacklevel=2,
-    )
-
-
 def warn_if_empty(target: Target) -> None:
     """Warn once if an image without objects gets no gradient from a loss of region terms only."""
     if is_readable(target.truth) and not bool((target.truth.flatten(1).amax(dim=1) > 0).all()):
-        _warn_no_gradient()
+        warn_once(
+            "the target of an image is empty, where region terms are constant, and the loss has no "
+            "other terms: this image gives no gradient; add a separable term such as 'bce'"
+        )
 
 
 @functools.cache  # once a process
-def _warn_no_gradient() -> None:
-    warnings.warn(
-        "the target of an image is empty, where region terms are constant, and the loss has no other "
-        "terms: this image gives no gradient; add a separable term such as 'bce'",
-        UserWarning,
-        stacklevel=2,
-    )
+def warn_once(message: str) -> None:
+    """Warn, if this was not said before."""
+    warnings.warn(message, UserWarning, stacklevel=2)

@@ -10,7 +10,6 @@ from sisod.losses.checks import Target, check_tensor
 from sisod.losses.components import ranges
 from sisod.losses.parts import box_rows
 from sisod.losses.tracing import as_array, is_readable, raise_if_vmapped
-from sisod.scoring.loss_options import Weighting
 
 _SIGNED = (torch.int8, torch.int16, torch.int32, torch.int64)
 _AXES = "zyx"
@@ -60,16 +59,13 @@ def read_boxes(boxes: Tensor, target: Target) -> Boxes:
     return Boxes(image * target.channels + label * (target.mode == "multilabel"), label, low, high)
 
 
-def read_labels(labels: Tensor, target: Target, weighting: Weighting) -> Tensor:
+def read_labels(labels: Tensor, target: Target) -> Tensor:
     """Return labels as (planes, *spatial); raise for a wrong shape or dtype, or wrong values."""
     check_tensor(labels, "labels")
     raise_if_vmapped(labels, "labels")
     shape = target.truth.shape
-    if (
-        labels.numel() != target.truth.numel()
-        or labels.shape[-1] != shape[-1]
-        or (labels.dtype not in _SIGNED)
-    ):
+    fits = labels.numel() == target.truth.numel() and labels.shape[-1] == shape[-1]
+    if not fits or labels.dtype not in _SIGNED:
         raise ValueError(
             f"labels has shape {tuple(labels.shape)} and dtype {labels.dtype}; expected signed integers "
             f"of shape {tuple(shape)}, the part of every pixel, as from labels_of"
@@ -78,13 +74,11 @@ def read_labels(labels: Tensor, target: Target, weighting: Weighting) -> Tensor:
     if is_readable(planes):
         flat = planes.flatten(1)
         low, high = flat.amin(dim=1), flat.amax(dim=1)
-        if int(low.min()) < -1:
-            raise ValueError(f"labels holds {int(low.min())}; expected an index, >= 0, or -1 for none")
-        advice = f"but parts is {weighting.parts!r}; give labels=labels_of(target, {weighting.parts!r})"
-        if weighting.parts == "cells" and bool(((low < 0) & (high >= 0)).any()):
-            raise ValueError(f"labels has pixels of no part (-1) beside parts, as blobs have, {advice}")
-        if weighting.parts == "blobs" and bool(((low >= 0) & (high > 0)).any()):
-            raise ValueError(f"labels has an image of parts without background, as cells have, {advice}")
+        if int(low.min()) < -1 or bool(((low < 0) & (high >= 0)).any()):
+            raise ValueError(
+                f"labels holds {int(low.min())} beside the parts of an image; expected the index of a "
+                "part in every pixel, or -1 in all of them; give labels=labels_of(target)"
+            )
     return planes
 
 

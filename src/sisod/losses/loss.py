@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any, Literal, cast, get_args
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 
 from sisod.common.arguments import check_choice
 from sisod.losses.checks import Maps, Target, read_batch, warn_if_empty
-from sisod.losses.networks import DecoupledLoss, network_targets, network_terms
+from sisod.losses.networks import paper_loss
 from sisod.losses.objects import parts_in
 from sisod.losses.parts import can_use_custom_autograd, no_autocast
 from sisod.losses.terms import PixelTerm, Term, Terms, WeightedBce, bce_from_logits, sort_terms
@@ -117,7 +118,7 @@ class SizeInvariantLoss(_TermLoss):
         weights: one per term; all 1 if not given.
         reduction: `"mean"`, or `"none"` for one value per image.
         check_parts: raise if given boxes do not fit the target, as boxes found before a flip.
-        options: `normalize`, `gamma` and `parts="blobs"`, for the trials of `docs/losses.md`.
+        options: `normalize` and `gamma`, for the trials of `docs/losses.md`.
 
     Example:
         >>> loss = SizeInvariantLoss("bce", "dice")
@@ -161,9 +162,7 @@ class SizeInvariantLoss(_TermLoss):
         super().__init__(terms, weighting, from_probs=from_probs, weights=weights, reduction=reduction)
 
     @classmethod
-    def for_network(
-        cls, name: str, *, from_probs: bool = False, **options: Any
-    ) -> "SizeInvariantLoss | DecoupledLoss":
+    def for_network(cls, name: str, *, from_probs: bool = False, **options: Any) -> nn.Module:
         """Return the loss with the terms that the paper gives one of its five networks.
 
         Args:
@@ -173,10 +172,8 @@ class SizeInvariantLoss(_TermLoss):
             from_probs: as for the class.
             options: of the class; `normalize=False` is the paper's Eq. 16 as printed.
         """
-        loss = cls(*network_terms(name), from_probs=from_probs, **options)
-        targets = network_targets(name)
-        plain = PlainLoss("bce", from_probs=from_probs)
-        return DecoupledLoss(loss, plain, targets) if targets else loss
+        plain_loss = partial(PlainLoss, from_probs=from_probs)
+        return paper_loss(name, partial(cls, from_probs=from_probs, **options), plain_loss)
 
 
 class BalancedLoss(SizeInvariantLoss):
@@ -233,12 +230,10 @@ class PlainLoss(_TermLoss):
         super().__init__(terms, weighting, from_probs=from_probs, weights=weights, reduction=reduction)
 
     @classmethod
-    def for_network(cls, name: str, *, from_probs: bool = False) -> "PlainLoss | DecoupledLoss":
+    def for_network(cls, name: str, *, from_probs: bool = False) -> nn.Module:
         """Return the original loss of a network of the paper; see `SizeInvariantLoss.for_network`."""
-        loss = cls(*network_terms(name), from_probs=from_probs)
-        targets = network_targets(name)
-        plain = cls("bce", from_probs=from_probs)
-        return DecoupledLoss(loss, plain, targets) if targets else loss
+        plain_loss = partial(cls, from_probs=from_probs)
+        return paper_loss(name, plain_loss, plain_loss)
 
 
 def size_invariant_loss(
@@ -272,7 +267,7 @@ def size_invariant_loss(
         >>> size_invariant_loss(p, gt, terms=["l1"], from_probs=True)  # 1 / (2 + 47/17)
         tensor(0.2099)
     """
-    loss: Tensor = SizeInvariantLoss(*_listed(terms), **options)(input, target, boxes, labels)
+    loss: Tensor = SizeInvariantLoss(*terms, **options)(input, target, boxes, labels)
     return loss
 
 
@@ -295,14 +290,8 @@ def plain_loss(
         >>> plain_loss(torch.zeros(1, 4, 4), torch.zeros(1, 4, 4), terms=["bce"])  # log 2
         tensor(0.6931)
     """
-    loss: Tensor = PlainLoss(*_listed(terms), **options)(input, target)
+    loss: Tensor = PlainLoss(*terms, **options)(input, target)
     return loss
-
-
-def _listed(terms: Sequence[Term]) -> Sequence[Term]:
-    if isinstance(terms, str):
-        raise ValueError(f"terms is the string {terms!r}; expected a list of terms like [{terms!r}]")
-    return terms
 
 
 def _loss(
@@ -318,7 +307,7 @@ def _loss(
     check = weighting.check_parts
     needed = boxes if weighting.parts == "boxes" else labels
     if needed is None and weighting.image_weight < 1:
-        found = _find_parts(target.salient(), target.channels, weighting)
+        found = _find_parts(target, weighting)
         boxes, labels, check = found["boxes"], found.get("labels"), False
     parts, weight = weigh(target, boxes, labels, weighting, check=check)
     n_planes = len(target.truth)
@@ -329,26 +318,13 @@ def _loss(
         regions.append((value, shares * (factor / n_planes)))
     losses = []
     for map_ in maps:
-        bce = None
-        if (
-            reduction == "mean"
-            and weight is not None
-            and terms.has_bce
-            and can_use_custom_autograd(map_)
-        ):
-            bce, p = cast("Any", WeightedBce.apply)(map_, target.truth, weight)
-        else:
-            p = terms.probs(map_)
+        bce, p = _bce_and_probs(map_, target, weight, terms, reduction)
         for values, pixel_terms in ((map_, terms.on_input), (p, terms.on_probs)):
-            losses += [
-                factor
-                * (
-                    bce
-                    if term is bce_from_logits and bce is not None
-                    else _mean(term, values, target.truth, weight, reduction)
-                )
-                for factor, term in pixel_terms
-            ]
+            for factor, term in pixel_terms:
+                if bce is not None and term is bce_from_logits:
+                    losses.append(factor * bce)
+                else:
+                    losses.append(factor * _mean(term, values, target.truth, weight, reduction))
         selected = parts.select(p) if regions else p
         for value, shares in regions:
             # a part without pixels has share 0, whatever a term gives for it
@@ -359,6 +335,16 @@ def _loss(
                 losses.append(each.sum())
     total = sum(losses[1:], losses[0])
     return total if reduction == "mean" else total.view(-1, target.channels).mean(dim=1)
+
+
+def _bce_and_probs(
+    map_: Tensor, target: Target, weight: Tensor | None, terms: Terms, reduction: Reduction
+) -> tuple[Tensor | None, Tensor]:
+    """Return the mean cross-entropy, if it is computed together with the probabilities, and these."""
+    has_bce = any(term is bce_from_logits for _, term in terms.on_input)
+    if not has_bce or weight is None or reduction == "none" or not can_use_custom_autograd(map_):
+        return None, terms.probs(map_)
+    return cast("tuple[Tensor, Tensor]", cast("Any", WeightedBce.apply)(map_, target.truth, weight))
 
 
 def _mean(

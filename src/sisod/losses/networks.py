@@ -1,6 +1,6 @@
 """Losses by the name of one of the paper's networks, and of networks that learn more than masks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from torch import Tensor, nn
 
@@ -20,20 +20,21 @@ _PAPER_TERMS = {
 _PAPER_TARGETS = {"ldf": ("mask", "body", "detail", "mask", "body", "detail")}
 
 
-def network_terms(name: str) -> tuple[str, ...]:
-    """Return the terms that the paper gives the mask maps of a network.
+def paper_loss(
+    name: str, mask_loss: Callable[..., nn.Module], plain_loss: Callable[..., nn.Module]
+) -> nn.Module:
+    """Return the loss of a network of the paper.
 
-    Example:
-        >>> network_terms("edn")
-        ('bce', 'dice')
+    Args:
+        name: of the network.
+        mask_loss: makes the loss of the mask maps from the terms that the paper gives them.
+        plain_loss: makes that of body and detail maps.
     """
     check_known("network", name, _PAPER_TERMS)
-    return _PAPER_TERMS[name]
-
-
-def network_targets(name: str) -> tuple[str, ...]:
-    """Return what each map of a network of the paper learns; empty if all maps learn the mask."""
-    return _PAPER_TARGETS.get(name, ())
+    loss = mask_loss(*_PAPER_TERMS[name])
+    if name not in _PAPER_TARGETS:
+        return loss
+    return DecoupledLoss(loss, plain_loss("bce"), _PAPER_TARGETS[name])
 
 
 class DecoupledLoss(nn.Module):

@@ -1,21 +1,19 @@
 """The objects of ground truths: their boxes, and the cell of every pixel. For the loader's workers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
+from torch import Tensor, nn
+from torch.utils.data import Dataset, default_collate
 
-from sisod.common.arguments import check_choice
 from sisod.losses.cells import nearest_objects
-from sisod.losses.checks import salient_classes
+from sisod.losses.checks import Target, read_target
 from sisod.losses.components import find_objects
-from sisod.losses.tracing import as_array, raise_if_vmapped
+from sisod.losses.tracing import raise_if_vmapped
 from sisod.scoring.loss_options import Mode, PartKind, Weighting
-
-LabelKind = Literal["cells", "blobs"]
 
 
 def boxes_of(
@@ -62,28 +60,22 @@ def boxes_of(
     return parts_of(gt, connectivity=connectivity, spatial_dims=spatial_dims, **options)["boxes"]
 
 
-def labels_of(gt: Tensor | ArrayLike, parts: LabelKind = "cells", **options: Any) -> Tensor:
-    """Return for every pixel of a batch the index of its part, (B, H, W); -1 for none.
+def labels_of(gt: Tensor | ArrayLike, **options: Any) -> Tensor:
+    """Return for every pixel of a batch the index of its cell, (B, H, W); -1 without objects.
 
     The objects are those of `boxes_of`, in the same order, counted from 0 in every image, and for
-    `"multilabel"` in every channel of (B, C, H, W). For `"cells"` a pixel has the index of its nearest
-    object, of the lower one in a tie. For `"blobs"` a pixel of an object has its index and all others
-    have -1. Without objects all labels are -1.
+    `"multilabel"` in every channel of (B, C, H, W). A pixel has the index of its nearest object, of the
+    lower one in a tie.
 
     Args:
         gt: as for `boxes_of`.
-        parts: `"cells"` or `"blobs"`, as for `SizeInvariantLoss`.
         options: `mode`, `ignore_index`, `min_area` and so on, as for `boxes_of`.
 
     Example:
-        >>> gt = torch.tensor([[1.0, 0, 0, 0, 1, 1]])
-        >>> labels_of(gt, "cells")
+        >>> labels_of(torch.tensor([[1.0, 0, 0, 0, 1, 1]]))
         tensor([[[0, 0, 0, 1, 1, 1]]], dtype=torch.int16)
-        >>> labels_of(gt, "blobs")
-        tensor([[[ 0, -1, -1, -1,  1,  1]]], dtype=torch.int16)
     """
-    check_choice("parts", parts, ("cells", "blobs"))
-    return parts_of(gt, parts, **options)["labels"]
+    return parts_of(gt, "cells", **options)["labels"]
 
 
 def parts_of(
@@ -108,33 +100,26 @@ def parts_of(
                 [0, 0, 3, 1, 4]]), 'labels': tensor([[[0, 0, 1, 1]]], dtype=torch.int16)}
     """
     weighting = Weighting(parts, **options)
-    tensor = torch.as_tensor(gt)
-    raise_if_vmapped(tensor, "the target")
-    classes, channels = salient_classes(
-        tensor.detach(), weighting.mode, weighting.ignore_index, spatial_dims
-    )
-    return parts_in(classes, channels, weighting)
+    return parts_in(read_target(torch.as_tensor(gt), weighting, spatial_dims), weighting)
 
 
-def parts_in(classes: Tensor, channels: int, weighting: Weighting) -> dict[str, Tensor]:
-    """Return the parts of class maps (planes, *spatial), of which `channels` belong to an image."""
-    raise_if_vmapped(classes, "the target")
+def parts_in(target: Target, weighting: Weighting) -> dict[str, Tensor]:
+    """Return what `parts_of` does for a ground truth that was read."""
+    raise_if_vmapped(target.truth, "the target")
     objects = find_objects(
-        as_array(classes), connectivity=weighting.connectivity, min_area=weighting.min_area
+        target.salient(), connectivity=weighting.connectivity, min_area=weighting.min_area
     )
     columns: list[NDArray[Any]] = [objects.plane]
     if weighting.mode == "multilabel":
-        columns = [*np.divmod(objects.plane, channels)]
+        columns = [*np.divmod(objects.plane, target.channels)]
     elif weighting.mode == "multiclass":
         columns.append(objects.label)
     boxes = torch.from_numpy(np.column_stack([*columns, objects.low, objects.high]))
     if weighting.parts == "boxes":
         return {"boxes": boxes}
-    labels = objects.index_map()
-    if weighting.parts == "cells":
-        labels = nearest_objects(labels, objects)
+    labels = nearest_objects(objects)
     small = labels.astype(np.int16) if labels.max(initial=0) <= np.iinfo(np.int16).max else labels
-    shape = (-1, channels, *labels.shape[1:]) if weighting.mode == "multilabel" else labels.shape
+    shape = (-1, target.channels, *labels.shape[1:]) if weighting.mode == "multilabel" else labels.shape
     return {"boxes": boxes, "labels": torch.from_numpy(small.reshape(shape))}
 
 
@@ -150,22 +135,19 @@ def collate_boxes(boxes: Sequence[Tensor | ArrayLike]) -> Tensor:
                 [2, 0, 0, 1, 1],
                 [2, 7, 7, 8, 8]])
     """
-    arrays = [np.asarray(item) for item in boxes]
-    joined = []
-    for image, rows in enumerate(arrays):
-        if rows.size == 0:
-            continue
-        if rows.ndim != 2 or not 4 <= rows.shape[1] <= 8 or rows.dtype.kind not in "iu":
+    joined = [np.empty((0, 5), dtype=np.int64)]
+    for image, item in enumerate(boxes):
+        rows = np.asarray(item)
+        if rows.size and (rows.ndim != 2 or rows.shape[1] < 4 or rows.dtype.kind not in "iu"):
             raise ValueError(
                 f"boxes of image {image} have shape {rows.shape} and dtype {rows.dtype}; expected "
                 "integer rows (y0, x0, y1, x1), or those of boxes_of"
             )
-        of_image = rows if rows.shape[1] == 4 else rows[:, 1:]
-        joined.append(np.insert(of_image.astype(np.int64), 0, image, axis=1))
-    if joined:
-        return torch.from_numpy(np.concatenate(joined))
-    width = max((rows.shape[1] for rows in arrays if rows.ndim == 2), default=5)
-    return torch.empty((0, max(width, 5)), dtype=torch.int64)
+        if rows.ndim == 2:
+            of_image = rows if rows.shape[1] == 4 else rows[:, 1:]
+            joined.append(np.insert(of_image.astype(np.int64), 0, image, axis=1))
+    width = max(rows.shape[1] for rows in joined)
+    return torch.from_numpy(np.concatenate([rows for rows in joined if rows.shape[1] == width]))
 
 
 def collate_labels(labels: Sequence[Tensor | NDArray[Any]]) -> Tensor:
@@ -179,3 +161,68 @@ def collate_labels(labels: Sequence[Tensor | NDArray[Any]]) -> Tensor:
         torch.Size([2, 1, 3])
     """
     return torch.from_numpy(np.stack([np.asarray(item) for item in labels]))
+
+
+class WithParts(Dataset[Any]):
+    """The items of a data set, and of each the parts of its target.
+
+    Items are tuples such as (image, target), which get the parts as their last element, or mappings,
+    which get the key `"parts"`. Give the loader `collate` too, because images differ in their number
+    of objects.
+
+    Args:
+        dataset: with augmentation done; has a length and is indexed.
+        loss: a `SizeInvariantLoss`, whose parts are found.
+        target: index or key of the target in an item.
+        spatial_dims: 3 for volumes.
+
+    Example:
+        >>> from sisod.losses import SizeInvariantLoss
+        >>> from torch.utils.data import DataLoader
+        >>> mask = torch.zeros(1, 8, 8)
+        >>> mask[0, 2:4, 2:4] = 1
+        >>> loss = SizeInvariantLoss("bce", "dice")
+        >>> data = WithParts([(torch.rand(3, 8, 8), mask)] * 4, loss)
+        >>> loader = DataLoader(data, batch_size=2, collate_fn=data.collate)
+        >>> for images, masks, parts in loader:
+        ...     loss(torch.zeros(2, 1, 8, 8), masks, **parts)
+        tensor(0.8931)
+        tensor(0.8931)
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset[Any] | Sequence[Any],
+        loss: nn.Module,
+        *,
+        target: int | str = 1,
+        spatial_dims: int = 2,
+    ) -> None:
+        self.dataset = dataset
+        self.weighting: Weighting = loss.weighting  # type: ignore[assignment]
+        self.target = target
+        self.spatial_dims = spatial_dims
+
+    def __len__(self) -> int:
+        return len(self.dataset)  # type: ignore[arg-type]
+
+    def __getitem__(self, index: Any) -> Any:
+        item: Any = self.dataset[index]
+        target = torch.as_tensor(item[self.target])
+        parts = parts_in(read_target(target, self.weighting, self.spatial_dims), self.weighting)
+        return {**item, "parts": parts} if isinstance(item, Mapping) else (*item, parts)
+
+    @staticmethod
+    def collate(items: Sequence[Any]) -> Any:
+        """Stack items as PyTorch does, and join their parts."""
+        if isinstance(items[0], Mapping):
+            others = [{key: value for key, value in item.items() if key != "parts"} for item in items]
+            return {**default_collate(others), "parts": _join([item["parts"] for item in items])}
+        return [*default_collate([item[:-1] for item in items]), _join([item[-1] for item in items])]
+
+
+def _join(parts: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+    joined = {"boxes": collate_boxes([part["boxes"] for part in parts])}
+    if "labels" in parts[0]:
+        joined["labels"] = collate_labels([part["labels"][0] for part in parts])
+    return joined

@@ -5,10 +5,12 @@ the speed of memory, the sums of runs are added up in float64, and nothing is su
 a part of one pixel is as accurate as that of a million. Frames and cells are a few runs a row.
 """
 
+import functools
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -69,10 +71,11 @@ class PixelRuns:
         """Runs and their pixels in pieces that fit into the processor's cache, if runs are short."""
         size = int(np.prod(self.shape))
         first = np.unique(np.searchsorted(self.start, np.arange(0, size, 2**16)))
-        runs = [*first.tolist(), len(self.start)]
-        pixels = [*self.start[first[first < len(self.start)]].tolist(), size]
+        first = first[first < len(self.start)]
+        runs, pixels = np.append(first, len(self.start)), np.append(self.start[first], size)
         return [
-            (slice(*runs[at : at + 2]), slice(*pixels[at : at + 2])) for at in range(len(pixels) - 1)
+            (slice(*two_runs), slice(*ends))
+            for two_runs, ends in zip(pairwise(runs.tolist()), pairwise(pixels.tolist()), strict=True)
         ]
 
     def sum_products(self, values: Tensor, factors: Sequence[Tensor | None]) -> tuple[Tensor, ...]:
@@ -96,12 +99,22 @@ class PixelRuns:
         of_runs = values.new_zeros(len(self.start)).index_add(0, run, values[part])
         return of_runs[pixel_run].view(self.shape)
 
-    def spread_map(self, values: Tensor) -> Tensor:
-        """Return the sum of the values of the parts of each pixel, in NumPy."""
-        array = values.detach().numpy()
-        of_runs = np.bincount(self.run, array[self.part], minlength=len(self.start)).astype(array.dtype)
-        # no view of a tensor, so that it may be changed in place
-        return torch.from_numpy(np.repeat(of_runs, self.length).reshape(self.shape))
+    def spread_products(self, values: Sequence[Tensor], factors: Sequence[Tensor | None]) -> Tensor:
+        """Return for each pixel the sum of the values of its parts, each times its factor, in NumPy."""
+        result = np.empty(int(np.prod(self.shape)), dtype=values[0].numpy().dtype)
+        of_runs = [
+            np.bincount(self.run, array.numpy()[self.part], len(self.start)).astype(result.dtype)
+            for array in values
+        ]
+        arrays = [None if factor is None else factor.detach().numpy().reshape(-1) for factor in factors]
+        for runs, pixels in self.blocks:
+            length = self.length[runs]
+            products = []
+            for each, factor in zip(of_runs, arrays, strict=True):
+                spread = np.repeat(each[runs], length)
+                products.append(spread if factor is None else spread * factor[pixels])
+            result[pixels] = functools.reduce(np.add, products)
+        return torch.from_numpy(result).view(self.shape)
 
     @cached_property
     def _tensors(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -118,26 +131,6 @@ class PixelRuns:
         of_runs = zeros.index_add(0, pixel_run, values.flatten().double())
         parts = of_runs.new_zeros(self.n_parts).index_add(0, part, of_runs[run])
         return parts.to(values.dtype)
-
-    def spread_products(self, values: Sequence[Tensor], factors: Sequence[Tensor | None]) -> Tensor:
-        """Return for each pixel the sum of the values of its parts, each times its factor, in NumPy."""
-        result = np.empty(int(np.prod(self.shape)), dtype=values[0].numpy().dtype)
-        of_runs = [
-            np.bincount(self.run, array.numpy()[self.part], len(self.start)).astype(result.dtype)
-            for array in values
-        ]
-        arrays = [None if factor is None else factor.detach().numpy().reshape(-1) for factor in factors]
-        for runs, pixels in self.blocks:
-            length = self.length[runs]
-            for at, (each, factor) in enumerate(zip(of_runs, arrays, strict=True)):
-                product = np.repeat(each[runs], length)
-                if factor is not None:
-                    product *= factor[pixels]
-                if at == 0:
-                    result[pixels] = product
-                else:
-                    result[pixels] += product
-        return torch.from_numpy(result).view(self.shape)
 
     def area(self, valid: Tensor | None, dtype: torch.dtype) -> Tensor:
         """Return the pixels of each part, without ignored ones."""
@@ -251,15 +244,9 @@ class Regions:
         It is (1 - image_weight)/K, K objects of the plane count, and `image_weight` for the image itself
         or, divided among them, for its classes.
         """
-        groups = (
-            (slice(0, self.n_objects), 1 - self.image_weight),
-            (
-                slice(self.n_objects, None),
-                self.image_weight,
-            ),
-        )
         shares = []
-        for group, weight in groups:
+        objects, images = slice(None, self.n_objects), slice(self.n_objects, None)
+        for group, weight in ((objects, 1 - self.image_weight), (images, self.image_weight)):
             plane, each = self.plane[group], counts[group]
             n_counted = each.new_zeros(n_planes).index_add(0, plane, each)
             shares.append(weight * (each / n_counted.clamp(min=1)[plane]))
@@ -309,34 +296,25 @@ def runs_of_boxes(
 
 
 def runs_of_labels(
-    labels: NDArray[Any], plane: Integers, first: Integers, device: torch.device, *, blobs: bool
+    labels: NDArray[Any], n_parts: int, first: Integers, device: torch.device
 ) -> PixelRuns:
     """Return the layout of labels (planes, ...), of whole planes, and of the pixels without a label.
 
     Args:
         labels: index of the part of every pixel among those of its plane; -1 for none.
-        plane: of each part, in order.
+        n_parts: number of parts.
         first: index of the first part of each plane.
         device: of the maps.
-        blobs: pixels without a label are in every part of their plane.
     """
     flat = labels.reshape(len(labels), -1)
     is_start = np.empty(flat.shape, dtype=bool)
     is_start[:, 0] = True
     np.not_equal(flat[:, 1:], flat[:, :-1], out=is_start[:, 1:])
     start = np.flatnonzero(is_start)
-    label, of_plane = flat.ravel()[start].astype(np.int64), start // flat.shape[1]
+    label = flat.ravel()[start].astype(np.int64)
     run = np.flatnonzero(label >= 0)
-    part = label[run] + first[of_plane[run]]
-    if blobs:
-        outside = np.flatnonzero(label < 0)
-        count = np.bincount(plane, minlength=len(labels))[of_plane[outside]]
-        begin = first[of_plane[outside]]
-        every, of_every = ranges(begin, begin + count), np.repeat(outside, count)
-        is_there = np.bincount(part, minlength=len(plane))[every] > 0  # the background is no blob
-        run = np.concatenate([run, of_every[is_there]])
-        part = np.concatenate([part, every[is_there]])
-    return _with_planes(labels.shape, len(plane), start, run, part, device)
+    part = label[run] + first[start[run] // flat.shape[1]]
+    return _with_planes(labels.shape, n_parts, start, run, part, device)
 
 
 def _with_planes(
@@ -401,13 +379,10 @@ class _PartSums(torch.autograd.Function):
         if not torch.is_grad_enabled() and all(map(can_use_custom_autograd, gradients)):
             scaled = [degree * gradient for gradient, degree in zip(gradients, ctx.degrees, strict=True)]
             return (ctx.runs.spread_products(scaled, factors), *[None] * (2 + len(factors)))
-        total: Tensor | None = None
+        total = gradients[0].new_zeros(())
         for gradient, degree, factor in zip(gradients, ctx.degrees, factors, strict=True):
             spread = ctx.runs.spread(degree * gradient)
-            if total is None:
-                total = spread if factor is None else spread.mul_(factor)
-            else:
-                total = total.add_(spread) if factor is None else total.addcmul_(spread, factor)
+            total = total + spread if factor is None else torch.addcmul(total, spread, factor)
         return (total, *[None] * (2 + len(factors)))
 
 
@@ -416,7 +391,7 @@ class _Spread(torch.autograd.Function):
 
     @staticmethod
     def forward(values: Tensor, runs: PixelRuns) -> Tensor:
-        return runs.spread_map(values)
+        return runs.spread_products([values.detach()], [None])
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG004

@@ -274,24 +274,19 @@ def auc(parts: Regions) -> Prepared:
     return value, counts
 
 
-# of logits, and of probabilities
-ON_INPUT: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
-    "bce": (bce_from_logits, bce_from_probs),
-    "focal": (focal_from_logits, focal_from_probs),
+# of logits and of probabilities, and the same of maps of classes
+ON_INPUT: dict[str, tuple[Callable[..., Tensor], ...]] = {
+    "bce": (bce_from_logits, bce_from_probs, class_bce_from_logits, class_bce_from_probs),
+    "focal": (focal_from_logits, focal_from_probs, class_focal_from_logits, class_focal_from_probs),
 }
-ON_PROBS: dict[str, Callable[..., Tensor]] = {"mse": mse, "l1": l1}
+# of one map, and of maps of classes
+ON_PROBS: dict[str, tuple[Callable[..., Tensor], ...]] = {"mse": (mse, class_mse), "l1": (l1, class_l1)}
 REGION: dict[str, Callable[..., Prepared]] = {
     "dice": dice_loss,
     "iou": iou,
     "auc": auc,
     "tversky": tversky_loss,
 }
-# the same of maps of classes
-CLASSES_ON_INPUT: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
-    "bce": (class_bce_from_logits, class_bce_from_probs),
-    "focal": (class_focal_from_logits, class_focal_from_probs),
-}
-CLASSES_ON_PROBS: dict[str, Callable[..., Tensor]] = {"mse": class_mse, "l1": class_l1}
 
 
 @dataclass(frozen=True)
@@ -311,11 +306,6 @@ class Terms:
     region: tuple[Weighted[RegionTerm], ...]
     from_probs: bool
     mode: Mode
-
-    @property
-    def has_bce(self) -> bool:
-        """Whether one of them is the cross-entropy of logits."""
-        return any(term is bce_from_logits for _, term in self.on_input)
 
     def probs(self, maps: Tensor) -> Tensor:
         """Return the probabilities of maps, if any term needs them."""
@@ -347,17 +337,15 @@ def sort_terms(
     on_probs: list[Weighted[PixelTerm]] = []
     region: list[Weighted[RegionTerm]] = []
     is_multiclass = mode == "multiclass"
-    input_terms = CLASSES_ON_INPUT if is_multiclass else ON_INPUT
-    probs_terms = CLASSES_ON_PROBS if is_multiclass else ON_PROBS
     for term, weight in zip(terms, factors, strict=True):
         if isinstance(term, str):
             name, numbers = parse_term(term)
             if name in REGION:
                 region.append((weight, partial(REGION[name], **numbers)))
             elif name in ON_PROBS:
-                on_probs.append((weight, partial(probs_terms[name], **numbers)))
+                on_probs.append((weight, ON_PROBS[name][is_multiclass]))
             else:
-                function = input_terms[name][from_probs]
+                function = ON_INPUT[name][2 * is_multiclass + from_probs]
                 on_input.append((weight, partial(function, **numbers) if numbers else function))
         elif not callable(term):
             raise TypeError(f"a term is a name or a callable, got {term!r}; weights go into weights=")

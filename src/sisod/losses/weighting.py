@@ -1,7 +1,7 @@
 """Parts of the images of a batch, and the weight of every pixel that makes a mean size-invariant."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -38,57 +38,50 @@ def weigh(
     if weighting.image_weight == 1:
         return _whole_images(target)
     kind, planes = weighting.parts, None
-    if kind == "boxes" and boxes is None:
-        raise UsageError("boxes is None but parts is 'boxes'; give boxes=boxes_of(target)")
-    if kind != "boxes":
-        if labels is None:
-            raise UsageError(
-                f"labels is None but parts is {kind!r}; give labels=labels_of(target, {kind!r})"
-            )
-        planes = read_labels(labels, target, weighting)
+    if (boxes if kind == "boxes" else labels) is None:
+        needed = "boxes" if kind == "boxes" else "labels"
+        raise UsageError(f"{needed} is None but parts is {kind!r}; give {needed}={needed}_of(target)")
+    if kind == "cells":
+        planes = read_labels(cast("Tensor", labels), target)
+        # one object in every image: exactly the plain loss
+        if is_readable(planes) and target.mode != "multiclass" and not bool(planes.any()):
+            return _whole_images(target)
     found = None if boxes is None else read_boxes(boxes, target)
-    if planes is not None and _are_whole_images(planes, target, weighting):
-        return _whole_images(target)
-    if check and found is not None and not torch.compiler.is_compiling():
-        check_fit(found, target)
-    layout, found = _lay_out(found, planes, target, weighting)
+    if torch.compiler.is_compiling():
+        layout, found = _lay_out_masks(found, planes, target)
+    else:
+        if check and found is not None:
+            check_fit(found, target)
+        layout, found = _lay_out(found, planes, target)
     return _regions(layout, found, target, weighting)
 
 
-def _are_whole_images(planes: Tensor, target: Target, weighting: Weighting) -> bool:
-    """Say whether every image is a single part, whose loss is exactly the plain loss."""
-    if not is_readable(planes) or target.mode == "multiclass":
-        return False
-    if weighting.parts == "cells":
-        return [int(extreme) for extreme in torch.aminmax(planes)] == [0, 0]
-    return bool((planes.flatten(1).amax(dim=1) == 0).all())
+def _lay_out_masks(
+    boxes: Boxes | None, labels: Tensor | None, target: Target
+) -> tuple[PixelRuns | Masks, Boxes]:
+    """Return what `_lay_out` does inside a compiled graph, where nothing is read."""
+    if boxes is None:
+        raise UsageError("labels are not read inside a compiled graph; give boxes and labels")
+    shape, device = tuple(target.truth.shape), target.truth.device
+    if labels is None:
+        mask = torch.ones((len(boxes.plane), *shape[1:]), dtype=torch.bool, device=device)
+        for axis, side in enumerate(shape[1:]):
+            position = torch.arange(side, device=device)
+            inside = (position >= boxes.low[:, [axis]]) & (position < boxes.high[:, [axis]])
+            mask &= inside.view(-1, *(side if at == axis else 1 for at in range(len(shape) - 1)))
+    else:
+        index = torch.arange(len(boxes.plane), device=device)
+        index = index - torch.searchsorted(boxes.plane, boxes.plane)
+        mask = labels.to(device)[boxes.plane] == index.view(-1, *[1] * (len(shape) - 1))
+    dtype = target.truth.dtype if target.truth.is_floating_point() else torch.float32
+    return masks_with_planes(mask.flatten(1).to(dtype), boxes.plane, shape), boxes
 
 
 def _lay_out(
-    boxes: Boxes | None, labels: Tensor | None, target: Target, weighting: Weighting
+    boxes: Boxes | None, labels: Tensor | None, target: Target
 ) -> tuple[PixelRuns | Masks, Boxes]:
     """Return where the objects, the whole planes and the background of each are, and the objects."""
     shape, device = tuple(target.truth.shape), target.truth.device
-    is_blobs = weighting.parts == "blobs"
-    if torch.compiler.is_compiling():
-        if boxes is None:
-            raise UsageError("labels are not read inside a compiled graph; give boxes and labels")
-        if labels is None:
-            mask = torch.ones((len(boxes.plane), *shape[1:]), dtype=torch.bool, device=device)
-            for axis, side in enumerate(shape[1:]):
-                position = torch.arange(side, device=device)
-                inside = (position >= boxes.low[:, [axis]]) & (position < boxes.high[:, [axis]])
-                mask &= inside.view(-1, *(side if at == axis else 1 for at in range(len(shape) - 1)))
-        else:
-            of_boxes = labels.to(device)[boxes.plane]
-            index = torch.arange(len(boxes.plane), device=device)
-            index = index - torch.searchsorted(boxes.plane, boxes.plane)
-            mask = of_boxes == index.view(-1, *[1] * (len(shape) - 1))
-            if is_blobs:
-                is_there = mask.flatten(1).any(dim=1).view(-1, *[1] * (len(shape) - 1))
-                mask = mask | ((of_boxes < 0) & is_there)
-        dtype = target.truth.dtype if target.truth.is_floating_point() else torch.float32
-        return masks_with_planes(mask.flatten(1).to(dtype), boxes.plane, shape), boxes
     if labels is None:
         assert boxes is not None  # noqa: S101  (for the type checker)
         return runs_of_boxes(boxes.plane, boxes.low, boxes.high, shape, device), boxes
@@ -103,7 +96,7 @@ def _lay_out(
     if (highest >= counts).any():
         raise ValueError("labels has more parts than there are boxes; both are of the same target")
     first = np.cumsum(counts) - counts
-    return runs_of_labels(array, boxes.plane, first, device, blobs=is_blobs), boxes
+    return runs_of_labels(array, len(boxes.plane), first, device), boxes
 
 
 def _regions(
@@ -284,10 +277,7 @@ def weight_map(
     empty = torch.zeros(tuple(shape), device=None if given is None else given.device)
     is_multiclass = weighting.mode == "multiclass"
     classes = empty[:, 0].long() if is_multiclass else empty
-    (input_,), target = read_batch(
-        empty, classes, mode=weighting.mode, ignore_index=None, from_probs=False
-    )
-    del input_
+    _, target = read_batch(empty, classes, mode=weighting.mode, ignore_index=None, from_probs=False)
     _, weights = weigh(target, boxes, labels, weighting, check=False)
     relative = torch.ones_like(target.truth, dtype=empty.dtype) if weights is None else weights
     return (relative / target.truth[0].numel()).view(classes.shape)

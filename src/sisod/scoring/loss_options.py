@@ -19,7 +19,7 @@ from sisod.common.exceptions import UsageError
 from sisod.scoring.partition import Alpha, check_partition_settings
 
 Mode = Literal["binary", "multiclass", "multilabel"]
-PartKind = Literal["boxes", "cells", "blobs"]
+PartKind = Literal["boxes", "cells"]
 # the recommended loss, for `BalancedLoss` and `sisod train --loss balanced`: small objects gain, and
 # false objects are punished as well, because every pixel belongs to a part and half of the loss is that
 # of the whole image
@@ -94,7 +94,7 @@ class Weighting:
     Example:
         >>> Weighting(parts="discs")
         Traceback (most recent call last):
-        sisod.common.exceptions.UsageError: parts must be 'boxes', 'cells' or 'blobs', got 'discs'
+        sisod.common.exceptions.UsageError: parts must be 'boxes' or 'cells', got 'discs'
     """
 
     parts: PartKind = "boxes"

@@ -48,7 +48,7 @@ class TrainingBatch(NamedTuple):
         labels: from every target of the network, such as `mask`, to (B, 1, H, W), uint8.
         boxes: rows (image, y0, x0, y1, x1) of the masks' frames; on the CPU.
         names: of the images.
-        parts: (B, H, W), the part of every pixel, for losses over cells or blobs; None for boxes.
+        parts: (B, H, W), the part of every pixel, for losses over cells; None for boxes.
     """
 
     images: Tensor

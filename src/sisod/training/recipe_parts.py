@@ -11,7 +11,7 @@ from msgspec import Meta
 from sisod.common.arguments import check_known
 from sisod.common.imports import check_import_name
 from sisod.networks import names as network_names
-from sisod.scoring.loss_options import TERM_NAMES, Weighting, parse_term
+from sisod.scoring.loss_options import TERM_NAMES, PartKind, Weighting, parse_term
 from sisod.scoring.metrics import METRICS, PAPER_KEYS, check_metric
 from sisod.scoring.protocols import find_protocol
 
@@ -182,7 +182,7 @@ class LossPart:
         alpha: weight of the background between boxes: `ratio` (the paper's), `union` or a number.
         normalize: divide by the number of objects; false is the paper's Eq. 16 as printed.
         warmup_epochs: for so many epochs the plain loss replaces the size-invariant one.
-        parts: what the loss is taken over: `boxes`, `cells` or `blobs`.
+        parts: what the loss is taken over: `boxes` or `cells`.
         image_weight: share of the plain loss of the whole image.
         gamma: exponent of the weights of the parts.
         min_area: smaller components are no objects: a share of the image, or pixels if an integer.
@@ -193,7 +193,7 @@ class LossPart:
     alpha: str | float = "ratio"
     normalize: bool = True
     warmup_epochs: Count = 0
-    parts: Literal["boxes", "cells", "blobs"] = "boxes"
+    parts: PartKind = "boxes"
     image_weight: float = 0.0
     gamma: float = 1.0
     min_area: Count | float = 0.0002
