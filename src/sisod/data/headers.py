@@ -165,11 +165,12 @@ def _bmp(data: bytes) -> Header:
 
 _SCAN, _EXIF_SEGMENT = 0xDA, 0xE1
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # markers that begin a frame
+_HUFFMAN = frozenset({0xC0, 0xC1, 0xC2, 0xC3})  # of those, the ones without arithmetic coding
 _ALONE = frozenset({0x01, *range(0xD0, 0xD8)})  # markers without a segment
 
 
 def _jpeg(data: bytes) -> Header | None:
-    size, exif, is_cut, at = None, b"", True, 2
+    size, exif, least, is_cut, at = None, b"", 0, True, 2
     while at + 4 <= len(data) and data[at] == 0xFF:  # segments up to the first scan
         marker = data[at + 1]
         if marker == 0xFF or marker in _ALONE:
@@ -180,10 +181,12 @@ def _jpeg(data: bytes) -> Header | None:
         (length,) = struct.unpack_from(">H", data, at + 2)
         begin, at = at + 4, at + 2 + length
         if marker == _SCAN:  # some decoders fill missing pixels with grey
-            is_cut = data.rfind(b"\xff\xd9", begin) < 0
+            is_cut = data.rfind(b"\xff\xd9", begin) < 0 or len(data) < least
             break
         if marker in _FRAMES and size is None:
             size = struct.unpack_from(">HHB", data, begin + 1)
+            if marker in _HUFFMAN:  # at least one bit for every block of 8 x 8 pixels
+                least = size[0] * size[1] // 512
         elif marker == _EXIF_SEGMENT and not exif and data[begin : begin + 6] == b"Exif\0\0":
             exif = data[begin:at]
     if size is None:
