@@ -237,18 +237,18 @@ def group_claims(results: Results) -> str:
         _CLAIMS["lower SI-MAE, two objects and more"],
     )
     rows = []
-    for claim, gain in zip(paper.group_claims(), gains, strict=True):
+    for claim, gain in zip(paper.table("group_claims").to_dicts(), gains, strict=True):
         for title, loss, network in (("EDN", "si", "edn"), ("EDN", "printed", "edn"), *_ONE_SEED):
             seeds = [
                 seed for seed in results.seeds(network) if f"{network}-{loss}-{seed}" in results.records
             ]
-            ours = [_gain(results, gain, loss, seed, claim.dataset, network) for seed in seeds]
+            ours = [_gain(results, gain, loss, seed, claim["dataset"], network) for seed in seeds]
             cells = [", ".join(f"{value:+.4f}" for value in ours)]
             rows.append(
                 [
-                    claim.group,
+                    claim["group"],
                     f"{title}, {LOSSES[loss]}",
-                    f"{claim.gain:+.3f}" if title == "EDN" else "",
+                    f"{claim['gain']:+.3f}" if title == "EDN" else "",
                     *cells,
                 ]
             )

@@ -90,7 +90,7 @@ def _draw_comparison(*results: Any) -> Any:
 
 
 def _draw_evaluation(*results: Any, **options: Any) -> Any:
-    from sisod.report.notebook import evaluation_figure
+    from sisod.report.gallery import evaluation_figure
 
     return evaluation_figure(*results, **options)
 

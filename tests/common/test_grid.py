@@ -129,7 +129,6 @@ def test_groups_of_columns_are_named_in_every_format() -> None:
         (["0.3", "0.2"], "up", [{0}, set()]),  # of two, the second is the worst
         (["0.3"], "up", [set(), set()]),
         (["0.1", "-"], "up", [set(), set()]),  # nothing to compare with
-        (["-0.3", "0.1", "0.2"], "zero", [{1}, {2}]),
         (["0.1", "0.3", "-0.2", "-"], "down", [{2}, {0}]),
         ([], "down", [set(), set()]),
         (["0.1", "0.2", "0.3"], "none", [set(), set()]),

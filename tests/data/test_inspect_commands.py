@@ -15,7 +15,7 @@ from sisod import PROTOCOLS
 from sisod.analysis.masks import mask_statistics
 from sisod.data.scenes import make_scenes
 from sisod.paper import theory
-from sisod.report.frames import draw_frames
+from sisod.report.masks import draw_frames
 
 Image = NDArray[np.uint8]
 

@@ -132,16 +132,6 @@ def with_curves(root: Path, method: str) -> Result:
     return Result("crowded", method, sisod.evaluate(maps, masks, metrics=metrics, jobs=1))
 
 
-def ablation_rows(scores: dict[str, Sequence[float]], metric: str = "si_mae") -> dict[str, object]:
-    """What `sisod ablate` writes as JSON: variant -> its scores over seeds, on one data set."""
-    rows = [
-        {"variant": variant, "seed": seed, "dataset": "MSOD", "result": "", "scores": {metric: value}}
-        for variant, values in scores.items()
-        for seed, value in enumerate(values)
-    ]
-    return {"rows": rows, "means": {}}
-
-
 def image_options(root: Path) -> list[str]:
     """Options that say where the photographs are."""
     return [f"--images={name}={root / 'data' / name / 'image'}" for name in ("mixed", "crowded")]

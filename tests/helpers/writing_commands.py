@@ -87,7 +87,7 @@ COMMANDS = {
     "frames": Command(
         "frames mask --out out --overwrite",
         "out",
-        "sisod.report.frames.write_png",
+        "sisod.report.masks.write_png",
         bad=(("--protocol", "nonsense"), ("--images", "net")),
         broken="mask/scene001.png",
     ),
@@ -127,7 +127,7 @@ COMMANDS = {
         "report results --out out.html",
         "out.html",
         "sisod.report.page.render.failure_data",
-        bad=(("--images", "nowhere"), ("--ablation", "nowhere.json")),
+        bad=(("--images", "nowhere"),),
         broken="results/MSOD/A/images.parquet",
         real=False,
     ),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from helpers.theory_cases import Mask, bars, exchanges, overlapping, pairs, rows_of_objects
+from helpers.theory_cases import Mask, bars, exchanges, pairs, rows_of_objects
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -54,23 +54,6 @@ def test_f_by_hand() -> None:
     assert result.left == pytest.approx(3.9 / 5.5)
     assert result.holds
     assert result.si_weights.tolist() == [0.5, 0.5, 0.0]
-
-
-def test_accuracy_is_separable() -> None:
-    """The paper counts it among the composite functions; its denominator is the number of pixels."""
-    result = theory.decompose(*two_objects(), metric="accuracy_binary")
-    assert result.weights is result.shares
-    assert result.holds
-
-
-def test_usual_rates_do_not_give_f() -> None:
-    """Eq. 6 says TPR, FPR, FNR and means shares of the part's pixels; the usual rates are wrong."""
-    gt = np.eye(3, dtype=np.bool_)
-    pred = np.array([[1, 1, 1], [1, 1, 0], [0, 0, 0]], dtype=np.bool_)  # TP 2, FN 1, FP 3
-    result = theory.decompose(pred, gt, metric="dice_binary")
-    assert result.left == result.right == 4 / 8
-    tpr, fnr, fpr = 2 / 3, 1 / 3, 3 / 6
-    assert 2 * tpr / (2 * tpr + fpr + fnr) == pytest.approx(8 / 13)
 
 
 @given(pairs(), st.sampled_from(METRICS))
@@ -131,27 +114,6 @@ def test_si_weights_give_the_size_invariant_scores(pair: tuple[NDArray[np.float6
         assert np.nansum(result.si_weights * result.values) == pytest.approx(expected)
 
 
-def test_overlapping_frames_count_pixels_twice() -> None:
-    """Counter-example to Eq. 4 for frames: two angles, one in the corner of the other's box."""
-    gt = np.zeros((6, 6), dtype=np.bool_)
-    gt[0, :5] = gt[:5, 0] = gt[3:6, 5] = gt[5, 3:6] = True  # boxes 5 x 5 and 3 x 3, 4 pixels shared
-    result = theory.decompose(np.ones((6, 6)), gt)
-    assert result.shares.sum() == pytest.approx(40 / 36)
-    assert result.right - result.left == pytest.approx(4 / 36)  # the shared pixels, all wrong
-    assert not result.holds
-    assert theory.decompose(np.ones((6, 6)), gt, partition=sisod.partition(gt, kind="voronoi")).holds
-
-
-def test_auc_drops_pairs_by_hand() -> None:
-    """A perfect map of two objects in separate frames: AUC 1, the sum over frames far below."""
-    gt = np.zeros((4, 10), dtype=np.bool_)
-    gt[0, 0] = gt[1, 1] = gt[3, 9] = True
-    result = theory.decompose_auc(gt, gt)
-    assert result.left == result.whole == 1.0
-    assert result.right == result.within == pytest.approx(2 * 2 / (3 * 37))
-    assert not result.holds
-
-
 def test_auc_of_overlapping_frames_has_no_exact_sum() -> None:
     """The counter-example above: the pairs of the shared pixels would count twice."""
     gt = np.zeros((6, 6), dtype=np.bool_)
@@ -200,19 +162,6 @@ def test_one_object_makes_mae(gt: Mask, seed: int) -> None:
     assert sides.holds or not sides.assumed
 
 
-def test_two_objects_by_hand() -> None:
-    """Frames of 2 and 6 on 4 x 8: alpha 3, so SI-MAE is (2/2)/5 for A and (2/6)/5 for B."""
-    gt = np.zeros((4, 8), dtype=np.bool_)
-    gt[0, :2] = gt[2:4, 5:8] = True
-    result = theory.proposition_3_3(gt, (2, 4))
-    assert result.plain_a == result.plain_b == 2 / 32
-    assert [result.left, result.right] == pytest.approx([1 / 5, 1 / 15])
-    assert result.assumed
-    assert result.corrected
-    assert result.holds
-    assert not theory.proposition_3_3(gt, (2, 0), missed=(1,)).holds  # the larger one missed: B is A
-
-
 @given(exchanges())
 def test_proposition_3_3(drawn: tuple[Mask, list[int], list[int]]) -> None:
     gt, found, missed = drawn
@@ -227,43 +176,7 @@ def test_proposition_3_3(drawn: tuple[Mask, list[int], list[int]]) -> None:
     assert not result.corrected or result.holds
 
 
-def test_the_limit_of_the_extension_is_not_needed() -> None:
-    """Frames 1, 2, 40: B gives a pixel of the largest for the smallest; the limit is 14, S_2 is 2."""
-    gt = np.zeros((9, 9), dtype=np.bool_)
-    gt[0, 0] = gt[0, 3:5] = True
-    gt[2:7, 1:9] = True
-    result = theory.proposition_3_3(gt, (1, 2, 39))
-    assert theory.next_frame_limit((1, 2, 39), (1, 2, 40)) == pytest.approx(42 / (1 + 1 + 39 / 40))
-    assert not result.assumed
-    assert result.corrected
-    assert result.holds
-
-
-def test_overlap_breaks_proposition_3_3() -> None:
-    """B misses two pixels that count in both frames and finds two that count in one."""
-    gt = overlapping()
-    parts = sisod.partition(gt, min_area=0)
-    assert parts.frame_areas.tolist() == [25, 12]
-    result = theory.proposition_3_3(gt, (7, 2), missed=(1,))
-    assert result.plain_a == result.plain_b
-    assert result.assumed
-    assert result.right > result.left
-    assert not result.holds
-    assert not result.corrected
-    assert engine(result.pred_b, gt, "si_mae") > engine(result.pred_a, gt, "si_mae")
-
-
 # -------------------------------------------------------------------------------- B.1
-
-
-def test_b_1_is_false_as_stated() -> None:
-    """|C_1| = 10, |C_2| = 1, rho = 0: SI-F is 1/2 for A and 1/11 for B; also with 0 < rho < 1."""
-    result = theory.proposition_b_1(bars(10, 1), (1, 0))
-    assert [result.left, result.right] == pytest.approx([1 / 2, 1 / 11])
-    assert result.plain_a == result.plain_b
-    assert not result.holds
-    result = theory.proposition_b_1(bars(10, 2), (1, 1))
-    assert (result.assumed, result.holds, result.corrected) == (True, False, False)
 
 
 def test_b_1_at_its_limit() -> None:

@@ -30,23 +30,6 @@ def test_weights_by_hand() -> None:
     assert result.item_2.right == pytest.approx(5 / 84)
 
 
-def test_overlap_breaks_item_2() -> None:
-    """Frames of 10, 12 and 12; pixels in both large ones weigh 2/12, those of the small one 1/10."""
-    gt = np.zeros((8, 12), dtype=np.bool_)
-    gt[:3, 0] = gt[0, :4] = True  # 3 x 4
-    gt[2:5, 4] = gt[4, 2:5] = True  # its box is 3 x 3 ...
-    gt[4, 1:5] = True  # ... and now 3 x 4, meeting the first at (2, 1) to (2, 3)
-    gt[6:8, 7:12] = True  # 2 x 5
-    parts = sisod.partition(gt, min_area=0)
-    assert parts.frame_areas.tolist() == [12, 12, 10]
-    result = theory.proposition_4_1(parts)
-    scale = len(parts) + parts.alpha
-    assert result.item_2.left * scale == pytest.approx(1 / 10)
-    assert result.item_2.right * scale == pytest.approx(2 / 12)
-    assert not result.item_2.holds
-    assert result.item_1.holds
-
-
 def test_pixels_shared_by_two_frames_are_left_out() -> None:
     """Frames of 25 and 12 that overlap: the larger one's own pixels weigh 1/25, as they should."""
     parts = sisod.partition(overlapping(), min_area=0)
@@ -138,27 +121,6 @@ def test_bound_by_hand() -> None:
     assert bound.total == bound.capacity + bound.confidence
 
 
-def test_capacity_is_in_proportion_to_the_lipschitz_constant() -> None:
-    def capacity(rho: float) -> float:
-        return theory.generalization_bound(
-            n_samples=1000, n_pixels=384**2, lipschitz=theory.dice_lipschitz(rho), rademacher=30
-        ).capacity
-
-    assert capacity(0.001) / capacity(0.05) == pytest.approx(50)
-
-
-def test_rate_is_not_one_over_n() -> None:
-    """The remark says log N / N. The second term alone goes with 1/sqrt(N), and so does R/N."""
-    few, many = (
-        theory.generalization_bound(
-            n_samples=n, n_pixels=1, lipschitz=1, rademacher=math.sqrt(n), epsilon=0.01
-        )
-        for n in (10**4, 10**8)
-    )
-    assert few.confidence / many.confidence == pytest.approx(100)
-    assert few.total / many.total < 100
-
-
 def test_printed_loss_has_a_larger_constant() -> None:
     gt = overlapping()
     parts = sisod.partition(gt, min_area=0)
@@ -212,16 +174,7 @@ def test_sharp_dice_constant_is_reached(salient: int, others: int) -> None:
     assert slope_sum(p, g, 1) == pytest.approx(theory.sharp_dice_lipschitz(salient / len(g)), rel=1e-6)
 
 
-def test_rho_above_rho_prime_fails() -> None:
-    """A thin diagonal beside a large object; and one object whose frame is the image."""
-    gt = np.zeros((10, 20), dtype=np.bool_)
-    gt[:, :10] = True
-    gt[np.arange(8), 12 + np.arange(8)] = True
-    shares = theory.salient_shares(gt)
-    assert shares.frames.tolist() == [1.0, 1 / 8]
-    assert shares.right == 108 / 200
-    assert not shares.holds
-    assert shares.dice_lipschitz == (4 + 32) / 2
+def test_shares_of_a_frame_that_is_the_image() -> None:
     whole = theory.salient_shares(np.eye(4, dtype=np.bool_))
     assert whole.left == whole.right == 0.25
     assert not whole.holds

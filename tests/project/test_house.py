@@ -157,7 +157,7 @@ def test_each_rule_sees_what_breaks_it(tmp_path: Path) -> None:
         "data/pairs.py": "import sisod.common.exceptions\nimport torch\nclass Cell: ...\n",
         "scoring/metrics.py": "if TYPE_CHECKING:\n    import torch\n    import sisod.data.pairs\n",
         "evaluation/rows.py": "from sisod import score\n",
-        "analysis/ranks.py": "x = import_module('sisod.report.notebook')\n",
+        "analysis/ranks.py": "x = import_module('sisod.report.gallery')\n",
         **{f"losses/parts/module{number}.py": "" for number in range(13)},
     }
     for name, text in files.items():

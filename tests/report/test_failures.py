@@ -53,9 +53,8 @@ def test_worst_images_come_first(saved: list[Saved]) -> None:
         assert [f.image for f in choose_images(one, metric, 4)] == names.to_list()[:4]
 
 
-def test_images_are_ranked_by_a_metric_that_has_a_better_direction() -> None:
+def test_images_are_ranked_by_the_first_score_that_was_evaluated() -> None:
     for metrics, expected in (
-        (["n_predicted", "kappa_mean"], "kappa_mean"),
         (["mae", "f_mean"], "f_mean"),
         (["n_predicted"], "mae"),  # none: no image is listed
     ):
@@ -86,16 +85,6 @@ def test_lists_share_the_page(text: str, saved: list[Saved]) -> None:
             table = images[item["dataset"], "Net"]
             row = table.filter(table["image"] == item["image"])
             assert item["scores"]["0"] == [round(row["si_f_mean"][0], 4)]
-    for result in saved:
-        total = content["totals"][result.dataset][str(data_of(text)["methods"].index(result.method))]
-        recall = result.evaluation.objects["recall_binary"].to_numpy()
-        assert sum(total["missed"]) == int((recall < 0.5).sum())
-        assert sum(total["objects"]) == len(recall)
-        assert len(total["missed"]) == len(total["objects"]) == len(content["groups"])
-        assert total["images"] == result.evaluation.defined["si_f_mean"]
-        classes = result.evaluation.objects["error"].value_counts().rows()
-        wanted = {name: count for name, count in classes if name != "correct"}
-        assert {name: sum(sizes) for name, sizes in total["errors"].items()} == wanted
 
 
 def test_what_one_finds_and_another_misses_is_on_the_page(text: str, saved: list[Saved]) -> None:
@@ -165,7 +154,7 @@ def test_number_of_failures_adapts(saved: list[Saved], tmp_path: Path, text: str
         assert 3 <= len(items) < len(everything)
         assert {item["kind"] for item in items} == {"object", "false", "image"}
         if name == "MAX_FILES":
-            assert len({(i["dataset"], i["image"]) for i in items}) == 30 // 6
+            assert len(items) == 30 // 6
 
 
 def test_scripts_never_write_markup() -> None:

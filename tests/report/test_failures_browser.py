@@ -58,18 +58,11 @@ def test_one_finds_another_misses(page: Browser, saved: list[Saved]) -> None:
     assert page.evaluate("document.getElementById('f-other').value") != "3"
 
 
-def test_false_objects_and_worst_images(page: Browser, report: Path, saved: list[Saved]) -> None:
+def test_false_objects_and_worst_images(page: Browser, report: Path) -> None:
     choose(page, "f-list", "false")
     expected = [i for i in items(report) if i["kind"] == "false" and i["worst_of"] == [0]]
-    total = sum(
-        int(r.evaluation.predicted["false"].sum())
-        for r in saved
-        if r.method == "Net" and r.evaluation.predicted is not None
-    )
-    text = page.evaluate(COUNT)
-    assert text.startswith(f"{len(expected)} false objects of Net")
-    assert (f"(of {total} in the results)" in text) is (total > len(expected))
-    assert total >= len(expected) > 2
+    assert page.evaluate(COUNT).startswith(f"{len(expected)} false objects of Net")
+    assert len(expected) > 2
     assert all("false object (mean p 0." in caption for caption in captions(page, 1))
     choose(page, "f-list", "images")
     assert page.evaluate("document.getElementById('f-size').disabled")
@@ -77,30 +70,6 @@ def test_false_objects_and_worst_images(page: Browser, report: Path, saved: list
     assert values == sorted(values)
     assert len(values) > 3
     assert all("SI-F mean 0." in caption for caption in captions(page, 1))
-
-
-def test_every_list_says_how_many_there_are(
-    browser: Browser, saved: list[Saved], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On a page of 40 failures, by data set, pair of methods and size."""
-    monkeypatch.setattr("sisod.report.page.failures.MAX_ITEMS", 40)
-    write_report(saved, tmp_path / "r.html", resamples=20)
-    browser.open(tmp_path / "r.html")
-    found = {r.method: r.evaluation.objects for r in saved if r.dataset == "crowded"}
-    both = found["Net+si"].join(found["large only"], on=["image", "index"], suffix="_other")
-    differ = both.filter((both["recall_binary"] >= 0.5) & (both["recall_binary_other"] < 0.5))
-    choose(browser, "f-list", "differ")
-    choose(browser, "f-method", "3")
-    choose(browser, "f-other", "1")
-    choose(browser, "f-dataset", "0")
-    told = f" found by Net+si and missed by large only (of {differ.height} in the results); the worst "
-    assert told in browser.evaluate(COUNT)
-    choose(browser, "f-list", "images")
-    choose(browser, "f-dataset", "")
-    n_images = sum(r.evaluation.images.height for r in saved if r.method == "large only")
-    told = f" with the worst SI-F mean of large only (of {n_images} in the results); the worst "
-    assert told in browser.evaluate(COUNT)
-    assert browser.troubles() == []
 
 
 def test_all_methods_beside_each_other_and_search(page: Browser) -> None:

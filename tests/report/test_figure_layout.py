@@ -1,10 +1,8 @@
 """Every figure stays readable: with 1 to 12 methods, long names, two data sets, both widths."""
 
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
-import polars as pl
 import pytest
 from helpers.figure_text import METHODS, layout_faults, named_results
 
@@ -57,22 +55,8 @@ def test_no_text_of_a_comparison_overlaps(saved: list[Result], n_methods: int) -
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_no_text_of_other_figures_overlaps(saved: list[Result], tmp_path: Path, width: Width) -> None:
+def test_no_text_of_the_overview_overlaps(saved: list[Result], width: Width) -> None:
     assert layout_faults(saved[0].evaluation.plot(width=width)) == []
-    losses = ("plain", "size-invariant, first epoch plain", "alpha0", METHODS[0])
-    rows = [
-        {"variant": loss, "seed": seed, "dataset": name}
-        | dict.fromkeys(("mae", "si_mae", "f_mean", "si_f_mean", "si_f_max_frame"), 0.121 + 0.02 * i)
-        for name in ("MSOD", "DUTS-TE")
-        for i, loss in enumerate(losses)
-        for seed in (0, 1)
-    ]
-    pl.DataFrame(rows).write_parquet(tmp_path / "a.parquet")
-    request = FigureRequest([], ablation=tmp_path / "a.parquet", width=width)
-    assert layout_faults(draw("ablation", request)) == []
-    figure = draw("ablation", replace(request, metrics=["si_f_max_frame", "mae"]))
-    assert layout_faults(figure) == []
-    assert len({axes.get_xlabel() for axes in figure.get_axes()}) == 2
 
 
 def test_eight_methods_differ_in_everything() -> None:

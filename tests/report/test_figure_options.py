@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from helpers.command_line import error_message, run
 from helpers.custom_metrics import PIXEL_ERROR
-from helpers.report_runs import ablation_rows
 
 import sisod
 from sisod.analysis.bootstrap import number_intervals, size_intervals
@@ -15,9 +14,8 @@ from sisod.analysis.groups import by_number, by_size, size_edges
 from sisod.analysis.scores import heading
 from sisod.common.exceptions import InputError, UsageError
 from sisod.evaluation.results import Result
-from sisod.report import gallery
 from sisod.report.drawing.groups import FEW
-from sisod.report.gallery import draw, write_figures
+from sisod.report.gallery import draw
 from sisod.report.missing import missing_curves
 from sisod.report.style import FigureRequest
 
@@ -97,7 +95,7 @@ def test_options_of_the_command(benchmark_root: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ("--figure pr --metric mae", "'pr' has no choice of metrics; those with one are ablation, ex"),
+        ("--figure pr --metric mae", "'pr' has no choice of metrics; those with one are examples, "),
         ("--figure size --metric em", "an object has no e_mean; choose one of found, mae, f_mean"),
         ("--figure size-log --metric SI-MAE", "an object has no si_mae; choose one of found, mae"),
         ("--figure examples --metric found", "an object has no found; choose one of mae, f_mean, "),
@@ -107,9 +105,8 @@ def test_options_of_the_command(benchmark_root: Path, tmp_path: Path) -> None:
         ("--figure number --metric s", "the result of 'Net' has no s; evaluate it again"),
         ("--figure examples --metric mae --metric auc", "writes one score, got mae, auc"),
         ("--figure f --methods Net,nett", "unknown method 'nett'; available: Net, Net+si"),
-        ("--metric maee", "unknown metric 'maee'; did you mean 'mae'?"),
+        ("--metric mae", "a metric is chosen for one figure; name it with --figure"),
         ("--figure ioo", "unknown figure 'ioo'; did you mean 'iou'?"),
-        ("--figure ablation", "the figure 'ablation' needs the table of 'sisod ablate'"),
         ("--figure examples --example scene9", "no result has the image scene9"),
         ("--images photos", "--images 'photos' names no data set; expected DATASET=DIR"),
         ("--images mixed=photos", "'photos' is not a folder"),
@@ -120,38 +117,6 @@ def test_options_of_the_command(benchmark_root: Path, tmp_path: Path) -> None:
 def test_refused_options(benchmark_root: Path, tmp_path: Path, options: str, named: str) -> None:
     out = tmp_path / ("x.svg" if "--figure" in options else "x")
     assert named in refusal("plot", benchmark_root / "results", "--out", out, *options.split())
-
-
-def test_every_figure_of_a_folder_takes_what_it_can_show(
-    saved: list[Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    figures = {name: gallery.FIGURES[name] for name in ("f", "size", "size-log", "number")}
-    monkeypatch.setattr(gallery, "FIGURES", figures)
-    request = FigureRequest(saved[:1], metrics=["SI-MAE", "MAE"], width="single")
-    _, notes = write_figures(tmp_path / "both", "svg", request)
-    assert notes == ["size.svg does not show si_mae", "size-log.svg does not show si_mae"]
-    assert "SI-MAE" in (tmp_path / "both" / "number.svg").read_text()
-    assert "MAE of objects" in (tmp_path / "both" / "size.svg").read_text()
-    alone = dataclasses.replace(request, metrics=["si_mae"])
-    _, notes = write_figures(tmp_path / "alone", "svg", alone)
-    assert notes == [
-        "size.svg is not drawn: it cannot show si_mae",
-        "size-log.svg is not drawn: it cannot show si_mae",
-    ]
-
-
-def test_metrics_of_the_ablation(tmp_path: Path, benchmark_root: Path) -> None:
-    import json
-
-    path = tmp_path / "ablation.json"
-    path.write_text(json.dumps(ablation_rows({"plain": (0.1, 0.2)}, "si_auc")))
-    options = ["plot", str(benchmark_root / "results"), "--figure", "ablation", "--ablation", str(path)]
-    assert run(*options, "--out", tmp_path / "a.svg", "--metric", "si_auc").exit_code == 0
-    assert "SI-AUC, more is better" in (tmp_path / "a.svg").read_text()
-    assert run(*options, "--out", tmp_path / "b.svg", "--metric", "SI-AUROC").exit_code == 0
-    assert "metric of the ablation 'mae'" in refusal(
-        *options, "--out", tmp_path / "a.svg", "--metric", "mae"
-    )
 
 
 def without_curve(result: Result, key: str) -> Result:

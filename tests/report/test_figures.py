@@ -1,7 +1,5 @@
 """Figures of saved results: the drawn numbers equal the tables."""
 
-import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -9,19 +7,16 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers.command_line import run
-from helpers.report_runs import ablation_rows, image_options, one_object_scenes, write_benchmark
+from helpers.report_runs import image_options, one_object_scenes, write_benchmark
 
 import sisod
 from sisod.analysis.groups import by_number, by_size
-from sisod.analysis.seeds import read_ablation
-from sisod.common.exceptions import InputError
 from sisod.evaluation.results import Result as Saved
 from sisod.evaluation.results import load_results
 from sisod.report.drawing.curves import CURVES
 from sisod.report.drawing.examples import most_different
 from sisod.report.gallery import FIGURES, draw
 from sisod.report.style import FigureRequest, save_figure
-from sisod.scoring.metrics import PAPER_KEYS
 
 pytest.importorskip("matplotlib", reason="extra report is not installed")
 
@@ -75,11 +70,8 @@ def test_groups_are_those_of_the_analysis(saved: list[Saved]) -> None:
 
 @pytest.mark.slow
 def test_one_command_draws_everything(benchmark_root: Path, tmp_path: Path) -> None:
-    rows = ablation_rows({"plain": (0.1, 0.2), "ratio": (0.1,)})
-    (tmp_path / "ablation.json").write_text(json.dumps(rows))
     options = ["plot", str(benchmark_root / "results" / "mixed")]
-    options += ["--ablation", str(tmp_path / "ablation.json"), "--images"]
-    options += [str(benchmark_root / "data" / "mixed" / "image")]
+    options += ["--images", str(benchmark_root / "data" / "mixed" / "image")]
     result = run(*options, "--out", tmp_path / "out", "--format", "svg")
     assert (result.exit_code, result.stderr) == (0, ""), result.exception
     paths = [tmp_path / "out" / f"{name}.svg" for name in FIGURES]
@@ -100,36 +92,6 @@ def test_names_are_drawn_as_they_are(tmp_path: Path) -> None:
     text = (tmp_path / "names.svg").read_text()
     assert "_$a$ &lt;b&gt;" in text
     assert "d$1_x$, plain" in text
-
-
-def test_ablation_means_and_deviations_by_hand(tmp_path: Path) -> None:
-    file = tmp_path / "a.json"
-    file.write_text(json.dumps(ablation_rows({"alpha1": (0.1, 0.2, 0.6), "plain": (0.5,)})))
-    si, plain = read_ablation(file)
-    assert (si.loss, plain.loss, si.metric) == ("alpha1", "plain", "si_mae")
-    assert si.mean == pytest.approx(0.3)
-    assert si.deviation == pytest.approx(math.sqrt((0.04 + 0.01 + 0.09) / 2))
-    assert plain.mean == 0.5
-    assert math.isnan(plain.deviation)
-    axes = draw("ablation", FigureRequest([], ablation=file)).get_axes()[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["alpha1", "plain"]
-    assert axes.get_xlabel() == "SI-MAE, less is better"
-
-
-def test_ablation_of_the_command_is_read(tmp_path: Path) -> None:
-    ablate = pytest.importorskip("sisod.training.ablate", reason="extra torch is not installed")
-    keys = PAPER_KEYS
-    rows = [
-        {"variant": variant, "seed": seed, "dataset": "MSOD"}
-        | dict.fromkeys(keys, 0.1 * seed + 0.01 * index)
-        for index, variant in enumerate(ablate.ALPHAS)
-        for seed in (1, 2)
-    ]
-    ablate.write_rows(tmp_path, rows)
-    found = read_ablation(tmp_path / "ablation.json")
-    assert list(dict.fromkeys(row.loss for row in found)) == ["plain", "alpha0", "alpha1", "ratio"]
-    assert {row.metric for row in found} == set(keys)
-    assert found[-1].values == pytest.approx((0.13, 0.23))
 
 
 def test_undefined_curves_are_annotated() -> None:
@@ -173,14 +135,3 @@ def test_examples_without_their_files_are_left_out(tmp_path: Path) -> None:
     assert result.stderr.startswith("warning: examples.pdf is not drawn: the ground truth of 'a' cannot")
     assert not (tmp_path / "figures" / "examples.pdf").exists()
     assert (tmp_path / "figures" / "pr.pdf").exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [("a.json", None), ("a.json", "{"), ("a.json", '{"rows": []}'), ("a.parquet", "no")],
-)
-def test_wrong_ablations(tmp_path: Path, name: str, content: str | None) -> None:
-    if content is not None:
-        (tmp_path / name).write_text(content)
-    with pytest.raises(InputError, match=rf"{name}'"):
-        read_ablation(tmp_path / name)

@@ -1,7 +1,6 @@
 """The page: numbers equal the tables, names are escaped, missing files do not stop it."""
 
 import base64
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 from helpers.command_line import run
-from helpers.report_runs import Tables, ablation_rows, data_of, image_options
+from helpers.report_runs import Tables, data_of, image_options
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -135,15 +134,10 @@ def test_failures_are_taken_in_turn() -> None:
 def test_crops_hold_the_frame_and_stay_in_the_image(data: st.DataObject) -> None:
     height, width = data.draw(st.integers(1, 500)), data.draw(st.integers(1, 500))
     y0, x0 = data.draw(st.integers(0, height - 1)), data.draw(st.integers(0, width - 1))
-    row = {
-        "y0": y0,
-        "x0": x0,
-        "y1": data.draw(st.integers(y0 + 1, height)),
-        "x1": data.draw(st.integers(x0 + 1, width)),
-    }
-    rows, columns = crop_window(row, (height, width))
-    assert 0 <= rows.start <= row["y0"] < row["y1"] <= rows.stop <= height
-    assert 0 <= columns.start <= row["x0"] < row["x1"] <= columns.stop <= width
+    y1, x1 = data.draw(st.integers(y0 + 1, height)), data.draw(st.integers(x0 + 1, width))
+    rows, columns = crop_window((x0, y0, x1, y1), (height, width))
+    assert 0 <= rows.start <= y0 < y1 <= rows.stop <= height
+    assert 0 <= columns.start <= x0 < x1 <= columns.stop <= width
 
 
 def test_missing_pictures_are_reported(tmp_path: Path, benchmark_root: Path) -> None:
@@ -179,20 +173,6 @@ def test_pictures_show_the_object(benchmark_root: Path, tmp_path: Path) -> None:
         middle = inside[inside.shape[0] // 2, inside.shape[1] // 2]
         assert middle > 127
         assert inside.mean() > 100
-
-
-def test_ablation_table(saved: list[Saved], tmp_path: Path) -> None:
-    rows = ablation_rows({"plain": (0.3, 0.5), "ratio": (0.2, 0.4)})
-    (tmp_path / "a.json").write_text(json.dumps(rows))
-    write_report(saved[:1], tmp_path / "r.html", ablation=tmp_path / "a.json", resamples=20)
-    table = Tables((tmp_path / "r.html").read_text()).tables["Ablation of the loss"]
-    assert [[cell[0] for cell in row] for row in table] == [
-        ["", "MSOD"],
-        ["loss", "SI-MAE"],
-        ["plain", "0.4000 ± 0.1414 (2)"],
-        ["ratio", "0.3000 ± 0.1414 (2)"],
-    ]
-    assert [row[1][1]["class"] for row in table[2:]] == ["number", "number best"]
 
 
 def test_what_cannot_be_compared_is_not_ranked(benchmark_root: Path, tmp_path: Path) -> None:

@@ -246,7 +246,7 @@ def edge_case(name: str) -> list[Saved]:
     [
         ("no objects", "no image has an object: most metrics are undefined"),
         ("one image", "one image: there are no intervals"),
-        ("one metric", "m: undefined on every image: Kappa mean"),
+        ("one metric", "D: Kappa mean undefined on the only image"),
     ],
 )
 def test_edge_cases_open_with_a_note(browser: Browser, tmp_path: Path, name: str, message: str) -> None:

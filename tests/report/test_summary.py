@@ -6,18 +6,15 @@ import io
 import json
 import math
 import re
-from pathlib import Path
 from random import Random
 
 import pytest
-from helpers.command_line import run
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.cells import cell_len
 from rich.console import Console
 
-import sisod
 from sisod.common.grid import UNLIMITED, Format
 from sisod.report.summary import (
     DEFAULT,
@@ -148,10 +145,6 @@ def test_terminal_table() -> None:
     assert " - │" in text
 
 
-def test_names_in_the_terminal_are_not_markup() -> None:
-    assert "[bold]x[/bold]" in printed([line("[bold]x[/bold]", "[red]", 0.5, 0.5)])
-
-
 @pytest.mark.parametrize("name", ["ours with a longer name", "方法 全部"])
 @pytest.mark.parametrize("width", [50, 90, 150])
 def test_no_cell_is_cut_or_folded_in_a_terminal(name: str, width: int) -> None:
@@ -163,26 +156,6 @@ def test_no_cell_is_cut_or_folded_in_a_terminal(name: str, width: int) -> None:
     assert sum(row.count(" 0.5000 │") for row in rows) == len(keys)
     cells = [row for row in rows if "0.5000" in row]
     assert [row.split("│")[2].strip() for row in cells] == [name] * len(cells)
-
-
-@pytest.mark.parametrize("kind", ["terminal", "json"])
-def test_command_prints_the_objects_too(benchmark_root: Path, tmp_path: Path, kind: str) -> None:
-    maps, masks = (benchmark_root / name / "crowded" for name in ("maps", "data"))
-    options = [] if kind == "terminal" else ["--format", kind]
-    result = run(
-        "evaluate", maps / "Net", maps / "coarse", masks / "mask", "--out", tmp_path / "r", *options,
-        "--jobs", "1",
-    )  # fmt: skip
-    assert result.exit_code == 0, (result.stderr, result.exception)
-    summary = sisod.Evaluation.load(tmp_path / "r" / "crowded" / "coarse").summary
-    if kind == "json":
-        assert json.loads(result.stdout)[1]["metrics"]["pq"]["value"] == summary["pq"]
-    else:
-        paper, objects = result.stdout.split("┘\n┏")
-        for text, key in ((paper, "si_mae"), (objects, "pq"), (objects, "false_objects")):
-            assert METRICS[key].title in text
-            assert f"{summary[key]:.4f}" in text
-        assert METRICS["pq"].title not in paper
 
 
 def test_columns() -> None:

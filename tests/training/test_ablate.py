@@ -37,16 +37,14 @@ def test_ablation_trains_scores_and_goes_on(tmp_path: Path) -> None:
     table = pl.read_parquet(out / "ablation.parquet")
     assert table.shape[0] == 8
     for row in content["rows"]:
-        record = json.loads(
-            (out / "runs" / f"{row['variant']}-seed{row['seed']}" / "run.json").read_text()
-        )
+        record = json.loads((out / "runs" / f"{row['variant']}@{row['seed']}" / "run.json").read_text())
         assert record["config"]["seed"] == row["seed"]
         assert (record["config"]["loss"] == "plain") == (row["variant"] == "plain")
         saved = sisod.Evaluation.load(out / row["result"])  # the report's input
         assert saved.summary["si_mae"] == row["scores"]["si_mae"]
         assert saved.images.shape[0] == 10
     alphas = [
-        json.loads((out / "runs" / f"{variant}-seed0" / "run.json").read_text())["config"]["settings"][
+        json.loads((out / "runs" / f"{variant}@0" / "run.json").read_text())["config"]["settings"][
             "loss"
         ]
         for variant in VARIANTS[1:]
@@ -58,13 +56,13 @@ def test_ablation_trains_scores_and_goes_on(tmp_path: Path) -> None:
     assert "exists already; use --resume to go on with it" in again.output
     # one result is lost: only this one is computed again, and the tables are the same
     before = (out / "ablation.json").read_bytes()
-    kept = (out / "runs" / "plain-seed0" / "model.safetensors").stat().st_mtime_ns
-    for path in (out / "results" / "synthetic" / "alpha0-seed1").iterdir():
+    kept = (out / "runs" / "plain@0" / "model.safetensors").stat().st_mtime_ns
+    for path in (out / "results" / "synthetic" / "alpha0@1").iterdir():
         path.unlink()
     resumed = run(*arguments(data, out, "--resume"))
     assert resumed.exit_code == 0, resumed.output
     assert (out / "ablation.json").read_bytes() == before
-    assert (out / "runs" / "plain-seed0" / "model.safetensors").stat().st_mtime_ns == kept
+    assert (out / "runs" / "plain@0" / "model.safetensors").stat().st_mtime_ns == kept
     assert resumed.output == done.output
 
 

@@ -106,7 +106,7 @@ def frames(
         sisod frames data/MSOD/mask --images data/MSOD/image --out frames
     """
     from sisod.data.pairs import read_names
-    from sisod.report.frames import draw_folder, render_pictures
+    from sisod.report.masks import draw_folder, render_pictures
 
     chosen = shared.chosen_protocol(protocol, min_area=min_area)
     pictures = draw_folder(
@@ -149,7 +149,7 @@ def stats(
     from sisod.data.pairs import read_names
     from sisod.evaluation.notes import grey_masks_note
     from sisod.report.drawing.studies import statistics_figure
-    from sisod.report.mask_statistics import render_statistics, statistics_grids
+    from sisod.report.masks import render_statistics, statistics_grids
 
     chosen = shared.chosen_protocol(protocol, min_area=min_area)
     statistics = mask_statistics(

@@ -20,11 +20,6 @@ Results = Annotated[
 Images = Annotated[
     list[str] | None, shared.images_option("DATASET=DIR if there are several data sets; may be repeated")
 ]
-Ablation = Annotated[
-    Path | None,
-    typer.Option("--ablation", metavar="FILE", help="Table of 'sisod ablate', ablation.json."),
-]
-
 Fetch = Annotated[
     bool, typer.Option("--fetch", help="Also read maps and masks from URLs of other machines.")
 ]
@@ -40,14 +35,13 @@ def plot(
             metavar="NAME",
             autocompletion=shared.complete_figure,
             help="Draw only this figure: pr, roc, f, iou, size, size-log, size-quantile, number, "
-            "objects, false-objects, errors, errors-size, ablation, examples.",
+            "objects, false-objects, errors, errors-size, examples.",
         ),
     ] = None,
     fmt: Annotated[
         Literal["pdf", "png", "svg"], typer.Option("--format", help="Format of the figures in a folder.")
     ] = "pdf",
     images: Images = None,
-    ablation: Ablation = None,
     example: Annotated[
         list[str] | None, typer.Option(metavar="IMAGE", help="Image for the examples; repeatable.")
     ] = None,
@@ -68,7 +62,7 @@ def plot(
         typer.Option(help="Width of one column, or of both columns, of a paper."),
     ] = "double",
 ) -> None:
-    """Draw figures for a paper: curves, scores by size and number, objects, the ablation, examples.
+    """Draw figures for a paper: curves, scores by size and number, objects, errors, examples.
 
     Example:
         sisod plot results --out figures --images MSOD=data/MSOD/image
@@ -85,7 +79,6 @@ def plot(
         raise UsageError(f"{str(out)!r} is one file; choose its figure with --figure")
     request = FigureRequest(
         *_load(paths, images),
-        ablation,
         tuple(example or ()),
         fetch,
         tuple(metric or ()),
@@ -115,7 +108,6 @@ def report(
     *,
     out: Annotated[Path, shared.out_option("the page, an .html file")],
     images: Images = None,
-    ablation: Ablation = None,
     against_paper: shared.AgainstPaperFlag = False,
     title: Annotated[
         str, typer.Option(metavar="TEXT", help="Title of the page.")
@@ -134,7 +126,6 @@ def report(
         results,
         out,
         image_roots=folders,
-        ablation=ablation,
         against_paper=against_paper,
         title=title,
         fetch=fetch,

@@ -22,8 +22,8 @@ Format = Literal["md", "latex", "csv", "json"]
 UNLIMITED = 10_000  # width of a terminal's table that is printed elsewhere
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet computes
 _BORDER = 3  # characters of a terminal's table beside each cell; the table has one more
-# the direction of better values, or towards zero; "none" for a value that is neither better nor worse
-Better = Literal["up", "down", "zero", "none"]
+# the direction of better values; "none" for a value that is neither better nor worse
+Better = Literal["up", "down", "none"]
 
 
 @dataclass(frozen=True)
@@ -192,8 +192,8 @@ def ranked_rows(cells: Sequence[str], better: Better, *, most: int = 1) -> list[
     """
     if better == "none":
         return [set() for _ in range(most)]
-    loss = {"up": lambda value: -value, "down": lambda value: value, "zero": abs}[better]
-    losses = {row: loss(float(cell)) for row, cell in enumerate(cells) if cell != "-"}
+    sign = -1 if better == "up" else 1
+    losses = {row: sign * float(cell) for row, cell in enumerate(cells) if cell != "-"}
     n_better = {row: sum(other < own for other in losses.values()) for row, own in losses.items()}
     return [
         {row for row, n in n_better.items() if n == rank - 1 and len(losses) > rank}

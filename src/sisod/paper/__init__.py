@@ -4,6 +4,7 @@ import functools
 import tomllib
 from dataclasses import dataclass
 from importlib import resources
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from sisod.common.arguments import check_known
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgainstPaper",
-    "GroupClaim",
     "Misprint",
     "PublishedRow",
     "against_paper",
@@ -26,15 +26,15 @@ __all__ = [
     "datasets",
     "find_row",
     "gains",
-    "group_claims",
     "misprints",
     "networks",
     "row",
     "table",
 ]
 
-TableName = Literal["quantitative", "ablation", "datasets", "time_cost", "preprocessing"]
+TableName = Literal["quantitative", "ablation", "datasets", "time_cost", "preprocessing", "group_claims"]
 _SUFFIX = "_SI"  # of a network trained with the paper's loss
+_FORMS = (False, True)  # trained with the paper's loss
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,7 @@ class PublishedRow:
     """One row of the paper's quantitative tables.
 
     Attributes:
-        dataset: as the paper calls it.
-        network: as the paper calls it.
+        dataset, network: as the paper calls them.
         size_invariant: trained with the paper's loss.
         values: metric key -> value.
         notes: metric key -> why the printed number is believed to be wrong.
@@ -78,27 +77,6 @@ class Misprint:
     printed: str
     value: float | None
     reason: str
-
-
-@dataclass(frozen=True)
-class GroupClaim:
-    """A gain that the paper's text claims for a group of objects or images.
-
-    Attributes:
-        group: which objects or images.
-        dataset: as the paper calls it.
-        network: as the paper calls it.
-        metric: key of the metric.
-        gain: improvement by the paper's loss; positive is better, also where a lower value is.
-        section: of the paper.
-    """
-
-    group: str
-    dataset: str
-    network: str
-    metric: str
-    gain: float
-    section: str
 
 
 def datasets() -> tuple[str, ...]:
@@ -148,29 +126,32 @@ def table(name: TableName) -> "pl.DataFrame":
     """Return a whole table.
 
     The first columns identify the row: `dataset`, `network` and `size_invariant` in the quantitative
-    tables, `dataset` and `alpha` in the ablation, `name` in the others.
+    tables, `dataset` and `alpha` in the ablation, `name` in the others. `group_claims` are the gains
+    that the text claims for small objects and for images of several objects.
+
+    Example:
+        >>> table("group_claims")["gain"].to_list()
+        [0.024, 0.007]
     """
     import polars as pl
 
     check_known("table of the paper", name, get_args(TableName))
     content = _data()[name]
+    if name == "group_claims":
+        return pl.DataFrame(content)
     if name == "quantitative":
-        rows = [
-            row(d, n, size_invariant=si) for d in datasets() for n in networks() for si in (False, True)
-        ]
-        keys = ("dataset", "network", "size_invariant")
-        return pl.DataFrame({key: getattr(r, key) for key in keys} | r.values for r in rows)
+        every = (row(*key[:2], size_invariant=key[2]) for key in product(datasets(), networks(), _FORMS))
+        names = ("dataset", "network", "size_invariant")
+        return pl.DataFrame({name: getattr(one, name) for name in names} | one.values for one in every)
     if name == "ablation":
-        labelled = [
-            ({"dataset": dataset, "alpha": alpha}, values)
-            for dataset, lines in content.items()
-            if dataset != "metrics"
+        keys, rows = content["metrics"], (one for one in content.items() if one[0] != "metrics")
+        return pl.DataFrame(
+            {"dataset": dataset, "alpha": alpha} | dict(zip(keys, values, strict=True))
+            for dataset, lines in rows
             for alpha, values in lines.items()
-        ]
-    else:
-        labelled = [({"name": key}, values) for key, values in content.items() if key != "columns"]
-    columns = content.get("metrics") or content["columns"]
-    return pl.DataFrame(label | dict(zip(columns, values, strict=True)) for label, values in labelled)
+        )
+    keys, rows = content["columns"], (one for one in content.items() if one[0] != "columns")
+    return pl.DataFrame({"name": key} | dict(zip(keys, values, strict=True)) for key, values in rows)
 
 
 @functools.cache
@@ -203,16 +184,6 @@ def gains(dataset: str) -> dict[str, float]:
 def claimed_gains() -> dict[str, dict[str, float]]:
     """Return the mean improvements that the paper's text claims: data set -> metric key -> gain."""
     return {dataset: dict(claims) for dataset, claims in _data()["claims"].items()}
-
-
-def group_claims() -> tuple[GroupClaim, ...]:
-    """Return what the paper's text claims for small objects and for images of several objects.
-
-    Example:
-        >>> [(claim.group[:16], claim.metric, claim.gain) for claim in group_claims()]
-        [('objects of 0 to ', 'si_mae', 0.024), ('images of two or', 'si_mae', 0.007)]
-    """
-    return tuple(GroupClaim(**claim) for claim in _data()["group_claims"])
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,6 @@
 """Differences of methods: whether one can be told from the best, forest plot, headline of the page."""
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,25 +22,29 @@ class Difference:
         metric: its key.
         value: the difference.
         low, high: ends of its 95 % interval, NaN if there is none.
-        verdict: on the method, by the permutation test.
+        p: of the permutation test.
+        verdict: on the method, by this test.
     """
 
     metric: str
     value: float
     low: float
     high: float
+    p: float
     verdict: Verdict
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> "Difference":
         """Read a row of `Comparison.table`: method a minus method b."""
-        return cls(row["metric"], row["difference"], row["low"], row["high"], row["verdict"])
+        return cls(
+            row["metric"], row["difference"], row["low"], row["high"], row["p_mean"], row["verdict"]
+        )
 
     def swapped(self) -> "Difference":
         """Return the other method minus this one."""
         opposite: dict[Verdict, Verdict] = {"better": "worse", "worse": "better"}
         verdict = opposite.get(self.verdict, self.verdict)
-        return Difference(self.metric, -self.value, -self.high, -self.low, verdict)
+        return Difference(self.metric, -self.value, -self.high, -self.low, self.p, verdict)
 
     @property
     def advantage(self) -> tuple[float, float, float]:
@@ -60,7 +63,7 @@ class Difference:
         """The difference as printed, with more digits if it would be zero; zero has no sign.
 
         Example:
-            >>> [Difference("mae", d, d, d, "").signed for d in (-0.25, -0.000031, 1e-9)]
+            >>> [Difference("mae", d, d, d, 1.0, "").signed for d in (-0.25, -0.000031, 1e-9)]
             ['-0.2500', '-0.00003', '0.0000']
         """
         digits = next((n for n in (4, 5, 6) if round(self.value, n)), None)
@@ -162,10 +165,10 @@ def forest_panels(
 
 
 def headline(dataset: str, keys: Sequence[str], methods: Sequence[str], differences: Differences) -> str:
-    """Say which method is the best, whether its lead is real, and which metrics prefer another.
+    """Say which metrics prefer which method, the method with the most metrics first.
 
-    The best method is that which most metrics prefer, the first of several. Its lead is decided by a
-    metric if it is better than every other method by the permutation test.
+    A metric decides if the method is better than every other by the permutation test. No method is
+    called the best of all: metrics of pixels and of objects may well prefer different ones.
 
     Args:
         dataset: its name.
@@ -173,37 +176,20 @@ def headline(dataset: str, keys: Sequence[str], methods: Sequence[str], differen
         methods: their names.
         differences: from `read_differences`; without any the headline is empty.
     """
-    preferred = {key: best_method(key, methods, differences) for key in keys}
-    preferred = {key: method for key, method in preferred.items() if method}
-    tied = [
-        key
-        for key, method in preferred.items()
-        if any(differences[key, method, m].advantage[0] <= TOLERANCE for m in methods if m != method)
-    ]
-    wins = {key: method for key, method in preferred.items() if key not in tied}
+    preferred: dict[str, dict[str, list[str]]] = {}  # method -> decided or not -> titles of metrics
+    known = False
+    for key in keys:
+        best = best_method(key, methods, differences)
+        known = known or bool(best)
+        leads = [differences[key, best, other] for other in methods if best and other != best]
+        if leads and all(lead.advantage[0] > TOLERANCE for lead in leads):
+            decided = all(lead.verdict == "better" for lead in leads)
+            verdict = "decided" if decided else "undecided"
+            preferred.setdefault(best, {}).setdefault(verdict, []).append(title(key))
     if not preferred:
-        return ""
-    if not wins:
-        return f"On {dataset}, no metric prefers one of the methods."
-    counts = Counter(wins.values())
-    best = max(methods, key=lambda method: counts[method])
-    rivals = [method for method in methods if method != best]
-    rank = f"better than {rivals[0]}" if len(rivals) == 1 else f"the best of {len(methods)} methods"
-    decided = [
-        title(key)
-        for key, method in wins.items()
-        if method == best and all(differences[key, best, m].verdict == "better" for m in rivals)
-    ]
-    real = "none of them" if not decided else "all of them" if len(decided) == counts[best] else ""
-    text = f"On {dataset}, {best} is {rank} by {counts[best]} of {len(preferred)} metrics; its lead is "
-    text += f"decided by {real or listed(decided)} (permutation test, p ≤ 0.05)."
-    others: dict[tuple[str, str], list[str]] = {}
-    for key, method in wins.items():
-        if method != best:
-            is_decided = differences[key, method, best].verdict == "better"
-            others.setdefault((method, "decided" if is_decided else "undecided"), []).append(title(key))
-    parts = [
-        f"{listed(names)} {'prefers' if len(names) == 1 else 'prefer'} {method} ({verdict})"
-        for (method, verdict), names in others.items()
-    ]
-    return f"{text} {'; '.join(parts)}." if parts else text
+        return f"On {dataset}, no metric prefers one of the methods." if known else ""
+    parts = []
+    for method in sorted(preferred, key=lambda name: -sum(map(len, preferred[name].values()))):
+        lists = (f"{listed(names)} ({verdict})" for verdict, names in preferred[method].items())
+        parts.append(f"{method} is preferred by {' and by '.join(lists)}")
+    return f"On {dataset}, {'; '.join(parts)}."

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -14,9 +15,9 @@ from sisod.analysis.error_breakdown import (
     has_errors,
     why_no_errors,
 )
-from sisod.analysis.seeds import group_seeds
 from sisod.common.exceptions import InputError
 from sisod.common.grid import Format, Grid, json_rows, percent, render
+from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result, datasets_of, methods_of
 from sisod.report import style
 from sisod.report.missing import missing_errors
@@ -73,25 +74,21 @@ def error_grid(results: Sequence[Result]) -> Grid:
     chosen = with_errors(results)
     methods, rows = methods_of(chosen), []
     labels = [*CLASS_TITLES.values(), "sum"]
-    empty = ["-"] * len(labels)
     for name in datasets_of(chosen):
-        cells = {r.method: _cells(error_breakdown(r.evaluation)) for r in chosen if r.dataset == name}
-        columns = [column for method in methods for column in cells.get(method, (empty, empty))]
-        rows += [(name, *row) for row in zip(labels, *columns, strict=True)]
-    headings = [f"{method} {what}" for method in methods for what in ("objects", "pixels")]
+        columns = dict.fromkeys(product(methods, ("objects", "pixels")), ["-"] * len(labels))
+        for result in (result for result in chosen if result.dataset == name):
+            table = error_breakdown(result.evaluation)
+            objects = [
+                "-" if count is None else f"{count:,} ({percent(share)})"
+                for count, share in table.select("objects", "object_share").iter_rows()
+            ]
+            shares = [*table["image_share"], table["image_share"].sum()]
+            pixels = ["-" if share is None else f"{100 * share:.2f} %" for share in shares]
+            columns[result.method, "objects"] = [*objects, f"{int(table['objects'].sum()):,}"]
+            columns[result.method, "pixels"] = pixels
+        rows += [(name, *row) for row in zip(labels, *columns.values(), strict=True)]
     sections = frozenset(range(len(labels), len(rows), len(labels)))
-    return Grid(("data set", "class", *headings), tuple(rows), 2, sections=sections)
-
-
-def _cells(table: "pl.DataFrame") -> tuple[list[str], list[str]]:
-    """The cells of one method: objects with their share, wrong pixels, and both sums."""
-    objects = [
-        "-" if count is None else f"{count:,} ({percent(share)})"
-        for count, share in table.select("objects", "object_share").iter_rows()
-    ]
-    pixels = ["-" if share is None else f"{100 * share:.2f} %" for share in table["image_share"]]
-    wrong = f"{100 * float(table['image_share'].sum()):.2f} %"
-    return [*objects, f"{int(table['objects'].sum()):,}"], [*pixels, wrong]
+    return Grid(("data set", "class", *map(" ".join, columns)), tuple(rows), 2, sections=sections)
 
 
 def error_size_grid(results: Sequence[Result]) -> Grid:
@@ -145,11 +142,11 @@ def with_errors(results: Sequence[Result]) -> list[Result]:
 
 def used_groups(tables: "Sequence[pl.DataFrame]") -> list[str]:
     """Return the size groups in which some method has objects."""
-    counts = [
-        {group: part["objects"].sum() for (group,), part in table.group_by("group", maintain_order=True)}
-        for table in tables
-    ]
-    return [group for group in counts[0] if any(count[group] for count in counts)]
+    import polars as pl
+
+    counts = pl.concat(table.select("group", "objects") for table in tables)
+    sums = counts.group_by("group", maintain_order=True).sum()
+    return [str(name) for name in sums.filter(sums["objects"] > 0)["group"]]
 
 
 def error_figure(request: FigureRequest) -> "Figure":
@@ -158,16 +155,16 @@ def error_figure(request: FigureRequest) -> "Figure":
     Args:
         request: the results and options; results without predicted objects are named in a note.
     """
-    by_dataset = replace(request, results=with_errors(request.chosen)).by_dataset
+    by_dataset = _with_errors(request)
     columns = 2 if request.width == "double" else 1
     side = style.inches(request.width) / (5 if columns == 2 else 3)  # inches of the names
     length = (style.inches(request.width) - side) / columns - 0.2
-    heights = [_NAMED_BAR * len(group) for group in by_dataset.values() for _ in range(2 // columns)]
+    heights = [_NAMED_BAR * len(runs) for runs in by_dataset.values() for _ in range(2 // columns)]
     notes = missing_errors(request.chosen)
     with style.new_panels(heights, columns, request.width, notes=notes) as (figure, panels):
-        for (left, right), (name, group) in zip(panels.reshape(-1, 2), by_dataset.items(), strict=True):
-            labels = [style.wrapped(result.method, side, most=2) for result in group]
-            tables = [error_breakdown(result.evaluation) for result in group]
+        for (left, right), (name, runs) in zip(panels.reshape(-1, 2), by_dataset.items(), strict=True):
+            labels = [style.wrapped(method, side, most=2) for method in runs]
+            tables = [pooled_errors(seeds) for seeds in runs.values()]
             _draw_bars(left, labels, tables, "object_share", length)
             _draw_bars(right, labels, tables, "image_share", length)
             left.set_title(style.wrapped(f"{name}, objects", length))
@@ -185,26 +182,26 @@ def error_size_figure(request: FigureRequest) -> "Figure":
     Args:
         request: the results and options; results without predicted objects are named in a note.
     """
-    by_dataset = replace(request, results=with_errors(request.chosen)).by_dataset
+    by_dataset = _with_errors(request)
     most = max(map(len, by_dataset.values()))
     columns = math.ceil(most / math.ceil(most / (2 if request.width == "single" else 6)))
     rows = []
-    for group in by_dataset.values():
-        tables = [error_breakdown(result.evaluation, by="size") for result in group]
-        members, sizes = list(zip(group, tables, strict=True)), used_groups(tables)
+    for name, runs in by_dataset.items():
+        tables = {method: pooled_errors(seeds, by="size") for method, seeds in runs.items()}
+        sizes = used_groups(list(tables.values()))
+        members = [(f"{method}, {name}", table) for method, table in tables.items()]
         rows += [(members[i : i + columns], sizes) for i in range(0, len(members), columns)]
     heights = [_BAR * max(1, len(sizes)) for _, sizes in rows]
     length = (style.inches(request.width) - 0.7) / columns - 0.3
     notes = missing_errors(request.chosen)
     with style.new_panels(heights, columns, request.width, notes=notes) as (figure, panels):
-        for axes in panels.flat:
-            axes.set_axis_off()
         for row, (members, sizes) in zip(panels, rows, strict=True):
-            for axes, (result, table) in zip(row, members, strict=False):
-                axes.set_axis_on()
+            for axes in row[len(members) :]:
+                axes.set_axis_off()
+            for axes, (title, table) in zip(row, members, strict=False):
                 parts = [table.filter(table["group"] == group) for group in sizes]
                 _draw_bars(axes, sizes, parts, "object_share", length)
-                axes.set_title(style.wrapped(f"{result.method}, {result.dataset}", length + 0.15))
+                axes.set_title(style.wrapped(title, length + 0.15))
                 axes.set_xticks((0, 50, 100))
                 axes.set_xlabel("objects (%)")
                 axes.tick_params("y", labelleft=axes is row[0])
@@ -216,6 +213,11 @@ def error_size_figure(request: FigureRequest) -> "Figure":
         classes = {CLASS_TITLES[name]: CLASS_STYLES[name] for name in OBJECT_CLASSES}
         style.add_legend(figure, classes, bars=True)
     return figure
+
+
+def _with_errors(request: FigureRequest) -> dict[str, dict[str, list[Evaluation]]]:
+    """The chosen results of each data set and method that have the error breakdown."""
+    return replace(request, results=with_errors(request.chosen), methods=()).by_dataset
 
 
 def _draw_bars(
@@ -283,35 +285,34 @@ def error_section(dataset: str, results: Sequence[Result]) -> ErrorSection:
         results: those of this data set.
     """
     notes = missing_errors(results)
-    evaluations = {r.method: r.evaluation for r in results if has_errors(r.evaluation)}
-    if not evaluations:
+    if not any(has_errors(result.evaluation) for result in results):
         return ErrorSection(dataset, notes, {}, {}, None)
-    groups = group_seeds(evaluations)
-    by_size = {
-        method: _pooled([error_breakdown(evaluations[run], by="size") for run in runs])
-        for method, runs in groups.items()
-    }
+    runs = _with_errors(FigureRequest(results))[dataset]
+    by_size = {method: pooled_errors(seeds, by="size") for method, seeds in runs.items()}
     sizes = {
         group: {m: table.filter(table["group"] == group).to_dicts() for m, table in by_size.items()}
         for group in used_groups(list(by_size.values()))
     }
-    bars = {
-        method: _pooled([error_breakdown(evaluations[run]) for run in runs]).to_dicts()
-        for method, runs in groups.items()
-    }
+    bars = {method: pooled_errors(seeds).to_dicts() for method, seeds in runs.items()}
     grid = error_grid(results)  # without the column of the data set
     table = Grid(grid.headings[1:], tuple(row[1:] for row in grid.rows), grid.n_text - 1)
     return ErrorSection(dataset, notes, bars, sizes, table)
 
 
-def _pooled(tables: "Sequence[pl.DataFrame]") -> "pl.DataFrame":
-    """The error breakdown of all seeds of a method: objects together, the mean share of wrong pixels."""
+def pooled_errors(runs: Sequence[Evaluation], *, by: Literal["size"] | None = None) -> "pl.DataFrame":
+    """Return the error breakdown of all seeds: objects together, the mean share of wrong pixels.
+
+    Args:
+        runs: the results of a method.
+        by: as for `error_breakdown`.
+    """
     import polars as pl
 
+    tables = [error_breakdown(run, by=by) for run in runs]
     if len(tables) == 1:
         return tables[0]
-    keys = [name for name in ("group", "class") if name in tables[0].columns]
-    pooled = pl.concat(tables).group_by(keys, maintain_order=True)
+    group = ["group"] if by else []
+    pooled = pl.concat(tables).group_by([*group, "class"], maintain_order=True)
     sums = pooled.agg(pl.col("objects").sum(), pl.col("image_share").mean())
-    total = pl.col("objects").sum().over(keys[:-1]) if keys[:-1] else pl.col("objects").sum()
-    return sums.with_columns(object_share=pl.col("objects") / total)
+    total = pl.col("objects").sum()
+    return sums.with_columns(object_share=pl.col("objects") / (total.over(group) if group else total))

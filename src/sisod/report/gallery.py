@@ -1,26 +1,34 @@
-"""All figures of saved results by name, written to files."""
+"""All figures of saved results by name, written to files, and those of a single result in a notebook."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from sisod.analysis.scores import OBJECT_SCORES
+from sisod.analysis.scores import title
 from sisod.common.arguments import check_known
-from sisod.common.exceptions import InputError, MissingExtraError, UsageError, shorten_list
+from sisod.common.exceptions import InputError, UsageError, pluralize
 from sisod.common.output import lock, readable_errors, resolve_link, write_files
 from sisod.common.streams import progress_bar
 from sisod.data.storage import is_local_root
+from sisod.evaluation.result import Evaluation
+from sisod.evaluation.results import Result
+from sisod.report import style
 from sisod.report.drawing import groups
-from sisod.report.drawing.curves import CURVES, curve_figure, object_figure
+from sisod.report.drawing.curves import (
+    CURVES,
+    FORMS,
+    curve_figure,
+    curve_points,
+    finish_curves,
+    object_figure,
+)
 from sisod.report.drawing.examples import example_figure
-from sisod.report.drawing.studies import ablation_figure
 from sisod.report.error_breakdown import error_figure, error_size_figure
 from sisod.report.missing import missing_curves
 from sisod.report.style import FigureRequest as FigureRequest
 from sisod.report.style import check_plot_path, figure_bytes, save_figure
-from sisod.scoring.metrics import METRICS, check_metric
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,16 +44,10 @@ FIGURES: "dict[str, Callable[[FigureRequest], Figure]]" = {
     "false-objects": groups.false_object_figure,
     "errors": error_figure,
     "errors-size": error_size_figure,
-    "ablation": ablation_figure,
     "examples": example_figure,
 }
-# figures with a choice of metrics -> whether they can show one; the others show all that they can
-CAN_SHOW: dict[str, Callable[[str], object]] = {
-    **dict.fromkeys(("size", "size-log", "size-quantile"), groups.object_score),
-    "number": groups.has_groups,
-    "examples": lambda key: key != "found" and groups.object_score(key),
-    "ablation": lambda _: True,  # its own metrics, which it checks
-}
+# figures with a choice of metrics; the others show all that they can
+_CHOOSING = ("examples", "number", "size", "size-log", "size-quantile")
 
 
 def draw(name: str, request: FigureRequest) -> "Figure":
@@ -59,10 +61,9 @@ def draw(name: str, request: FigureRequest) -> "Figure":
         UsageError: for an unknown name, or metrics that the figure cannot show.
     """
     check_known("figure", name, FIGURES)
-    if request.metrics and name not in CAN_SHOW:
+    if request.metrics and name not in _CHOOSING:
         raise UsageError(
-            f"the figure {name!r} has no choice of metrics; those with one are "
-            + ", ".join(sorted(CAN_SHOW))
+            f"the figure {name!r} has no choice of metrics; those with one are {', '.join(_CHOOSING)}"
         )
     return FIGURES[name](request)
 
@@ -91,48 +92,46 @@ def _missing_curves(file: str, name: str, request: FigureRequest) -> list[str]:
 def write_figures(folder: Path, kind: str, request: FigureRequest) -> tuple[list[Path], list[str]]:
     """Draw all possible figures into a folder.
 
-    All are drawn before the first is written, so that a folder holds figures of the same results. Each
-    figure shows those of the metrics that it can show; one that can show none is not drawn.
+    All are drawn before the first is written, so that a folder holds figures of the same results.
 
     Args:
         folder: made if it does not exist.
         kind: the format, `"pdf"`, `"png"` or `"svg"`.
-        request: the inputs of all figures.
+        request: the inputs of all figures, without metrics, which each figure chooses itself.
 
     Returns:
         The files, and what is missing, a sentence each.
     """
-    metrics = tuple(dict.fromkeys(map(groups.score_key, request.metrics)))
-    for key in metrics:
-        if key not in OBJECT_SCORES:
-            check_metric(key, METRICS)
+    if request.metrics:
+        raise UsageError("a metric is chosen for one figure; name it with --figure")
     check_plot_path(Path(f"x.{kind}"))
+    _ = request.chosen  # an unknown method is an error, not a figure that is not drawn
     drawn: dict[str, bytes] = {}
-    missing: list[str] = []
-    incomplete: list[str] = []
-    names = [name for name in FIGURES if name != "ablation" or request.ablation is not None]
-    with progress_bar("drawing figures", len(names)) as advance:
-        for name in names:
+    notes: list[str] = []
+    with progress_bar("drawing figures", len(FIGURES)) as advance:
+        for name in FIGURES:
             file = f"{name}.{kind}"
-            choice = metrics if name in CAN_SHOW and name != "ablation" else ()
-            keys = [key for key in choice if CAN_SHOW[name](key)][: 1 if name == "examples" else None]
-            lacking = [key for key in choice if key not in keys]
             try:
-                if lacking and not keys and name != "examples":
-                    raise InputError(f"it cannot show {shorten_list(lacking)}")
-                drawn[file] = figure_bytes(draw(name, replace(request, metrics=keys)), kind)
-                incomplete += _missing_curves(file, name, request)
-                incomplete += [f"{file} does not show {shorten_list(lacking)}"] if lacking else []
-            except (UsageError, MissingExtraError):
-                raise
+                drawn[file] = figure_bytes(draw(name, request), kind)
+                notes += _missing_curves(file, name, request)
             except InputError as error:  # files are missing, or a metric was not evaluated
-                missing.append(f"{file} is not drawn: {error}")
+                notes.append(f"{file} is not drawn: {error}")
             advance(1)
+    return write_folder(folder, drawn), notes
+
+
+def write_folder(folder: Path, contents: Mapping[str, bytes]) -> list[Path]:
+    """Write files into a folder, which is made if it does not exist; return their paths.
+
+    Args:
+        folder: may be a link to one.
+        contents: name of a file -> its bytes.
+    """
     target = resolve_link(folder)
     with readable_errors(target / "x", "make room there or choose another folder"), lock(target):
         target.mkdir(parents=True, exist_ok=True)
-        write_files(target, drawn)
-    return [folder / name for name in drawn], missing + incomplete
+        write_files(target, contents)
+    return [folder / name for name in contents]
 
 
 def image_folders(arguments: Sequence[str], datasets: Sequence[str]) -> dict[str, Path]:
@@ -149,16 +148,63 @@ def image_folders(arguments: Sequence[str], datasets: Sequence[str]) -> dict[str
     folders = {}
     for argument in arguments:
         name, equals, folder = argument.partition("=")
-        if equals and name in datasets:
-            folders[name] = Path(folder)
-        elif len(datasets) == 1:
-            folders[datasets[0]] = Path(argument)
-        else:
-            raise UsageError(
-                f"--images {argument!r} names no data set; expected DATASET=DIR with one of "
-                + ", ".join(datasets)
-            )
-    for root in folders.values():
-        if not is_local_root(root):
-            raise InputError(f"{str(root)!r} is not a folder; expected the images of a data set")
+        if not equals or name not in datasets:
+            if len(datasets) > 1:
+                raise UsageError(
+                    f"--images {argument!r} names no data set; expected DATASET=DIR with one of "
+                    + ", ".join(datasets)
+                )
+            name, folder = datasets[0], argument
+        if not is_local_root(Path(folder)):
+            raise InputError(f"{folder!r} is not a folder; expected the images of a data set")
+        folders[name] = Path(folder)
     return folders
+
+
+def evaluation_figure(
+    evaluation: Evaluation,
+    name: str | None = None,
+    *,
+    metrics: Sequence[str] = (),
+    width: style.Width = "double",
+) -> "Figure":
+    """Draw a figure of the gallery for one result, or by default an overview.
+
+    Args:
+        evaluation: the result.
+        name: of a figure of `sisod plot`; None for F and PR curves, MAE by size and SI-MAE by number, or
+            with metrics, for these by size.
+        metrics: scores to draw, for figures of scores.
+        width: of the figure.
+    """
+    if name is None and not metrics:
+        return _overview(evaluation, width)
+    predictions = evaluation.run.get("inputs", {}).get("predictions")
+    method = PurePath(predictions).name if predictions else "this method"
+    result = Result(pluralize(evaluation.images.height, "image"), method, evaluation)
+    return draw(name or "size-log", FigureRequest([result], metrics=metrics, width=width))
+
+
+def _overview(evaluation: Evaluation, width: style.Width) -> "Figure":
+    """F and PR curves in both forms, MAE of objects by size and SI-MAE by number."""
+    looks = style.line_styles(FORMS.values())
+    columns = 1 if width == "single" else 2
+    with style.new_panels([1.6] * (4 // columns), columns, width) as (figure, panels):
+        f, pr, size, number = panels.flat
+        for axes, kind in ((f, "f"), (pr, "pr")):
+            for prefix, label in FORMS.items():
+                look = replace(looks[label], marker="")
+                axes.plot(*curve_points(evaluation, kind, prefix), **look.options())
+            finish_curves(axes, [evaluation], kind)
+        sizes = groups.GroupScores.by_size("log", evaluation, "object_mae")
+        groups.draw_groups(size, {"": (sizes, looks["plain"])}, style.inches(width) / columns)
+        size.set(xlabel="size of an object (% of the image)", ylabel=title("object_mae"))
+        if "si_mae" in evaluation.images.columns:
+            numbers = groups.GroupScores.by_number(evaluation, "si_mae")
+            shown = {"": (numbers, looks["size-invariant"])}
+            groups.draw_groups(number, shown, style.inches(width) / columns)
+        else:
+            style.annotate_empty_axes(number, "si_mae was not evaluated")
+        number.set(xlabel="objects in an image", ylabel="SI-MAE")
+        style.add_legend(figure, looks)
+    return figure

@@ -1,6 +1,5 @@
 """What a paper needs of results, in one folder: table, figures, a paragraph and references."""
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,11 @@ from sisod.analysis.scores import direction, title
 from sisod.analysis.seeds import group_seeds
 from sisod.common.exceptions import InputError, pluralize
 from sisod.common.grid import latex_text, number
-from sisod.common.output import lock, readable_errors, resolve_link, write_files
 from sisod.common.version import __version__
 from sisod.evaluation.results import Result, datasets_of
+from sisod.report.differences import Difference, read_differences
 from sisod.report.drawing.forest import comparison_figure
-from sisod.report.gallery import draw
+from sisod.report.gallery import draw, write_folder
 from sisod.report.style import FigureRequest, figure_bytes
 from sisod.report.summary import SummaryRow, choose_tables, merge_seeds, render
 
@@ -94,31 +93,21 @@ def write_manuscript(
             files[file] = figure_bytes(draw(name, request), "pdf")
         except InputError as error:
             notes.append(f"{file} is not drawn: {error}")
-    target = resolve_link(folder)
-    with readable_errors(target / "x", "make room there or choose another folder"), lock(target):
-        target.mkdir(parents=True, exist_ok=True)
-        write_files(target, files)
-    return [folder / name for name in files], notes
+    return write_folder(folder, files), notes
 
 
 def _sentences(comparison: Comparison | None) -> list[str]:
     """The best method by each metric, its interval, its lead over the second one, and the tests."""
     if comparison is None:
         return []
-    compared = set(comparison.table["metric"])
-    values = {(row["metric"], row["method"]): row for row in comparison.intervals.iter_rows(named=True)}
+    differences = read_differences(comparison)
     sentences = []
-    for key in (key for key in _SENTENCES if key in compared):
-        known = [m for m in comparison.methods if not math.isnan(values[key, m]["value"])]
-        ordered = sorted(known, key=lambda m: values[key, m]["value"], reverse=direction(key) == "up")
-        if len(ordered) > 1:
-            first, second = ordered[:2]
-            pair = next(
-                row
-                for row in comparison.table.filter(metric=key).iter_rows(named=True)
-                if {row["a"], row["b"]} == {first, second}
-            )
-            sentences.append(_lead(key, values[key, first], values[key, second], pair))
+    for key in _SENTENCES:
+        table = comparison.intervals.filter(metric=key).drop_nans("value")
+        rows = table.sort("value", descending=direction(key) == "up", maintain_order=True).to_dicts()
+        if len(rows) > 1:
+            first, second = rows[:2]
+            sentences.append(_lead(first, second, differences[key, first["method"], second["method"]]))
     drawn = "images and seeds" if comparison.seeds else "images"
     return [
         *sentences,
@@ -128,19 +117,16 @@ def _sentences(comparison: Comparison | None) -> list[str]:
     ]
 
 
-def _lead(key: str, first: Mapping[str, Any], second: Mapping[str, Any], pair: Mapping[str, Any]) -> str:
+def _lead(first: Mapping[str, Any], second: Mapping[str, Any], one: Difference) -> str:
     """A sentence on the best method and the second one by a metric."""
-    interval = rf"95\,\% interval {number(first['low'])} to {number(first['high'])}"
-    p = "$p < 0.0001$" if pair["p_mean"] < 0.0001 else f"$p = {pair['p_mean']:.4f}$"
-    gap = number(abs(pair["difference"]))
-    ends = (pair["low"], pair["high"])
-    if (pair["a"] == first["method"]) != (direction(key) == "up"):  # seen from the better method
-        ends = (-pair["high"], -pair["low"])
-    told = f"a difference of {gap} ({number(ends[0])} to {number(ends[1])}, {p})"
-    if pair["verdict"] == "undecided":
-        told = f"a difference of {gap} that is not significant ({p})"
     names = [latex_text(row["method"]) for row in (first, second)]
+    p = "$p < 0.0001$" if one.p < 0.0001 else f"$p = {one.p:.4f}$"
+    gap, low, high = map(number, one.advantage)
+    told = f"a difference of {gap} ({low} to {high}, {p})"
+    if one.verdict == "undecided":
+        told = f"a difference of {gap} that is not significant ({p})"
     return (
-        f"By {latex_text(title(key))}, {names[0]} is best with {number(first['value'])} ({interval}), "
+        f"By {latex_text(title(one.metric))}, {names[0]} is best with {number(first['value'])} "
+        rf"(95\,\% interval {number(first['low'])} to {number(first['high'])}), "
         f"followed by {names[1]} with {number(second['value'])}, {told}."
     )

@@ -4,7 +4,7 @@ from typing import Any
 
 from sisod.analysis.scores import OBJECT_SCORES, direction, title
 from sisod.common.grid import UNLIMITED, Format, Grid, render
-from sisod.scoring.metrics import METRICS, Metric
+from sisod.scoring.metrics import METRICS
 
 _COLUMNS = ("key", "title", "better", "computed", "meaning")  # from the most needed one on
 _LEAST_MEANING = 20  # characters; fewer say nothing
@@ -16,17 +16,19 @@ def metric_records() -> list[dict[str, Any]]:
 
     The last ones are the means over objects, which only comparisons and figures of groups have.
     """
-    records = [
-        {
-            "key": key,
-            "title": metric.title,
-            "better": _BETTER[metric.better],
-            "computed": _when(metric),
-            "meaning": metric.meaning,
-            "trivial": metric.trivial,
-        }
-        for key, metric in METRICS.items()
-    ]
+    records = []
+    for key, metric in METRICS.items():
+        when = "on request" if metric.family.on_request else "by default"
+        records.append(
+            {
+                "key": key,
+                "title": metric.title,
+                "better": _BETTER[metric.better],
+                "computed": "infrared only" if metric.family.detections else when,
+                "meaning": metric.meaning,
+                "trivial": metric.trivial,
+            }
+        )
     for key, column in OBJECT_SCORES.items():
         meaning = "Same as object_recall; also of results without predicted objects"
         if key != "found":
@@ -39,26 +41,26 @@ def metric_records() -> list[dict[str, Any]]:
 def metric_grid(width: int = UNLIMITED) -> Grid:
     """Return the list as a table, a line for each metric and a section for each family.
 
-    In a narrow terminal, meanings are shortened or left out, and then the columns before them.
+    Args:
+        width: of a terminal. In a narrow one, meanings are shortened or left out, and then the columns
+            before them.
     """
     records = metric_records()
-    columns = {name: [record[name] for record in records] for name in _COLUMNS}
-    columns["meaning"] = [
-        record["meaning"] + (f"; trivial: {record['trivial']}" if record["trivial"] else "")
-        for record in records
-    ]
+    for record in records:
+        record["meaning"] += f"; trivial: {record['trivial']}" if record["trivial"] else ""
     room = width - 1
     shown: dict[str, list[str]] = {}
-    for name, cells in columns.items():
+    for name in _COLUMNS:
+        cells = [record[name] for record in records]
         room -= 3  # of the borders
+        needed = max(map(len, [name, *cells]))
         if name == "meaning" and room >= _LEAST_MEANING:
-            shown[name] = [c if len(c) <= room else f"{c[: room - 1].rstrip()}…" for c in cells]
-        elif room >= (needed := max(map(len, [name, *cells]))) or name == "key":
-            shown[name] = cells
-            room -= needed
-        else:
+            cells = [c if len(c) <= room else f"{c[: room - 1].rstrip()}…" for c in cells]
+        elif needed > room and name != "key":
             break
-    families = [METRICS[key].family.key if key in METRICS else "" for key in columns["key"]]
+        shown[name] = cells
+        room -= needed
+    families = [METRICS[r["key"]].family.key if r["key"] in METRICS else "" for r in records]
     starts = [row for row in range(1, len(families)) if families[row] != families[row - 1]]
     rows = zip(*shown.values(), strict=True)
     return Grid(tuple(shown), tuple(rows), n_text=len(shown), sections=frozenset(starts))
@@ -68,9 +70,3 @@ def render_metrics(kind: Format) -> str:
     """Return the list in one of the formats for documents and programs."""
     records = metric_records()
     return render(metric_grid(), records, records, kind)
-
-
-def _when(metric: Metric) -> str:
-    if metric.family.detections:
-        return "infrared only"
-    return "on request" if metric.family.on_request else "by default"

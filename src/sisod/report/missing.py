@@ -1,12 +1,17 @@
 """What saved results lack, and how to get it: sentences for figures, the page and the terminal."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from sisod.analysis.error_breakdown import has_errors, why_no_errors
 from sisod.analysis.object_counts import no_predicted_objects
 from sisod.common.exceptions import shorten_list
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result, datasets_of
+
+_NO_CURVE = (
+    "the curve was not evaluated, so only the threshold 0.5 is shown; evaluate again with "
+    "--metrics all, or with object_ap among the metrics"
+)
 
 
 def has_curve(evaluation: Evaluation) -> bool:
@@ -35,14 +40,13 @@ def missing_curves(results: Sequence[Result], keys: Sequence[str]) -> list[str]:
     Returns:
         A sentence for each reason, with the names of the results if it is not true of all.
     """
-    reasons = []
+    reasons: list[tuple[Result, str]] = []
     for result in results:
         advice = "evaluate again with --metrics all, or with {}_mean among them"
         if result.evaluation.protocol.released_code:
             advice = "evaluate again under another protocol; those of released code have no such curve"
-        columns = ("threshold", *result.evaluation.curves.columns)
-        missing = [key for key in keys if key not in columns]
-        reasons.append([f"{key} was not evaluated; {advice.format(key)}" for key in missing])
+        missing = [key for key in keys if key not in ("threshold", *result.evaluation.curves.columns)]
+        reasons += [(result, f"{key} was not evaluated; {advice.format(key)}") for key in missing]
     return _sentences(results, reasons)
 
 
@@ -53,34 +57,29 @@ def missing_objects(results: Sequence[Result], *, curves: bool) -> list[str]:
         results: saved results.
         curves: whether to say as well which have them at the threshold 0.5 only.
     """
-    no_curve = (
-        "the curve was not evaluated, so only the threshold 0.5 is shown; evaluate again with "
-        "--metrics all, or with object_ap among the metrics"
-    )
-    reasons: list[list[str]] = []
+    reasons = []
     for result in results:
         if result.evaluation.counts is None:
             name = result.evaluation.protocol.name
-            reasons.append([f"the protocol {name!r} has no predicted objects"])
-        else:
-            reasons.append([no_curve] if curves and not has_curve(result.evaluation) else [])
+            reasons.append((result, f"the protocol {name!r} has no predicted objects"))
+        elif curves and not has_curve(result.evaluation):
+            reasons.append((result, _NO_CURVE))
     return _sentences(results, reasons)
 
 
 def missing_errors(results: Sequence[Result]) -> list[str]:
     """Say which results have no error breakdown."""
-    evaluations = [result.evaluation for result in results]
-    return _sentences(results, [[] if has_errors(one) else [why_no_errors(one)] for one in evaluations])
+    without = [result for result in results if not has_errors(result.evaluation)]
+    return _sentences(results, [(result, why_no_errors(result.evaluation)) for result in without])
 
 
-def _sentences(results: Sequence[Result], reasons: Iterable[Sequence[str]]) -> list[str]:
+def _sentences(results: Sequence[Result], reasons: Sequence[tuple[Result, str]]) -> list[str]:
     """Each reason once, after the results that it is true of if it is not true of all."""
     several = len(datasets_of(results)) > 1
     names: dict[str, list[str]] = {}
-    for result, own in zip(results, reasons, strict=True):
+    for result, reason in reasons:
         name = f"{result.method} on {result.dataset}" if several else result.method
-        for reason in own:
-            names.setdefault(reason, []).append(name)
+        names.setdefault(reason, []).append(name)
     return [
         reason if len(found) == len(results) else f"{shorten_list(found)}: {reason}"
         for reason, found in names.items()

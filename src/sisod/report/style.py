@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from sisod.analysis.seeds import group_seeds
 from sisod.common.arguments import check_choice, check_known
 from sisod.common.exceptions import UsageError, printable, require
 from sisod.common.output import write_output
+from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result, datasets_of, methods_of
 
 if TYPE_CHECKING:
@@ -68,18 +70,16 @@ class FigureRequest:
     Attributes:
         results: saved results.
         image_roots: data set -> folder of its photographs.
-        ablation: the table of `sisod ablate`, or None.
         examples: names of images for the figure of examples; by default those on which methods differ
             most.
         fetch: whether to read maps from URLs too.
         metrics: keys of the scores to draw, for figures of scores; by default each figure's own.
-        methods: which to draw, in this order; by default all.
+        methods: which to draw, in this order; by default all. Runs of one method are named NAME@SEED.
         width: of the figures, that of a column or of the text of a two-column paper.
     """
 
     results: Sequence[Result]
     image_roots: Mapping[str, Path] = field(default_factory=dict)
-    ablation: Path | None = None
     examples: Sequence[str] = ()
     fetch: bool = False
     metrics: Sequence[str] = ()
@@ -91,17 +91,28 @@ class FigureRequest:
         """The results of the chosen methods, in the order of their names."""
         if not self.methods:
             return list(self.results)
+        runs = group_seeds(methods_of(self.results))
         for method in self.methods:
-            check_known("method", method, methods_of(self.results))
+            check_known("method", method, runs)
         found = {(result.dataset, result.method): result for result in self.results}
-        keys = [(name, method) for name in datasets_of(self.results) for method in self.methods]
+        names = [run for method in self.methods for run in runs[method]]
+        keys = [(dataset, name) for dataset in datasets_of(self.results) for name in names]
         return [found[key] for key in keys if key in found]
 
     @property
-    def by_dataset(self) -> dict[str, list[Result]]:
-        """The chosen results of each data set."""
+    def by_dataset(self) -> dict[str, dict[str, list[Evaluation]]]:
+        """Data set -> chosen method -> its results: one, or several of runs named NAME@SEED."""
         chosen = self.chosen
-        return {name: [r for r in chosen if r.dataset == name] for name in datasets_of(chosen)}
+        methods = {run: m for m, runs in group_seeds(methods_of(chosen)).items() for run in runs}
+        table: dict[str, dict[str, list[Evaluation]]] = {name: {} for name in datasets_of(chosen)}
+        for result in chosen:
+            table[result.dataset].setdefault(methods[result.method], []).append(result.evaluation)
+        return table
+
+    @property
+    def line_styles(self) -> dict[str, "LineStyle"]:
+        """A line style for each chosen method."""
+        return line_styles(group_seeds(methods_of(self.chosen)))
 
 
 @dataclass(frozen=True)

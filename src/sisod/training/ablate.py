@@ -1,7 +1,7 @@
 """The paper's ablation of alpha: 0, 1 and the ratio, beside the plain loss, each with several seeds.
 
-runs/VARIANT-seedN/                run folders of `sisod train`
-results/DATASET/VARIANT-seedN/     results as of `sisod evaluate`: input of compare, plot and report
+runs/VARIANT@N/                    run folders of `sisod train`
+results/DATASET/VARIANT@N/         results as of `sisod evaluate`: input of compare, plot and report
 ablation.parquet, ablation.json    one row per variant, seed and data set; the latter has the means too
 run.json                           marks the folder as an ablation
 """
@@ -91,10 +91,10 @@ def ablate(
 def _experiment(
     recipe: Recipe, request: TrainingRequest, datasets: tuple[Dataset, ...], variant: str, seed: int
 ) -> Experiment:
-    runs, name, alpha = request.out / "runs", f"{variant}-seed{seed}", ALPHAS[variant]
+    runs, name, alpha = request.out / "runs", f"{variant}@{seed}", ALPHAS[variant]
     labels = request.labels
     if labels is None and alpha is not None:  # LDF: all variants learn from the same labels
-        made = runs / f"plain-seed{seed}" / "labels"
+        made = runs / f"plain@{seed}" / "labels"
         labels = made if made.is_dir() else None
     loss = recipe.loss if alpha is None else replace(recipe.loss, alpha=alpha)
     return Experiment(
@@ -175,7 +175,7 @@ def write_rows(out: Path, rows: Sequence[Row]) -> None:
     runs = [
         {key: row[key] for key in ("variant", "seed", "dataset")}
         | {
-            "result": f"results/{row['dataset']}/{row['variant']}-seed{row['seed']}",
+            "result": f"results/{row['dataset']}/{row['variant']}@{row['seed']}",
             "scores": defined(**{key: row[key] for key in PAPER_KEYS}),
         }
         for row in rows

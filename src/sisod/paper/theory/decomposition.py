@@ -35,18 +35,15 @@ class Decomposition:
     """A score and the weighted sum of its parts. Parts are the frames, in order, then the background.
 
     Attributes:
-        metric: key of the score.
         left: the score of the whole image, by `sisod.score`.
         right: the same score computed from the parts, by Eq. 3 and 5.
         shares: P_X of every part: its pixels over those of the image.
         weights: weight of every part in the score. For a separable metric, the shares; for a composite
             one, the shares times the part's denominator, normalised to sum to one.
         values: metric of every part; NaN if undefined, with weight 0.
-        si_weights: weight of every part in the size-invariant score: 1 for a frame; for the background
-            alpha if the metric is separable, else 0; normalised to sum to one.
+        si_weights: weight of every part in the size-invariant score, normalised to sum to one.
     """
 
-    metric: str
     left: float
     right: float
     shares: Values
@@ -70,9 +67,8 @@ def decompose(
 ) -> Decomposition:
     """Return a score of an image as the weighted sum of its parts' scores.
 
-    Definition 3.1 requires parts that do not intersect. The paper's frames are boxes and may intersect:
-    then pixels in several frames are counted several times, and the two sides differ. Voronoi regions,
-    `partition=sisod.partition(gt, kind="voronoi")`, never intersect.
+    Definition 3.1 requires parts that do not intersect. The paper's frames may, and then the two sides
+    differ; Voronoi regions, `partition=sisod.partition(gt, kind="voronoi")`, never do.
 
     Args:
         pred: saliency map, as for `sisod.score`.
@@ -107,7 +103,7 @@ def decompose(
         pixels = {"mae": error, "mse": error * error, "accuracy_binary": predicted == mask}[metric]
         means = _ratio(_sums(pixels, parts), sizes)
         right = float(np.nansum(shares * means))
-        return Decomposition(metric, left, right, shares, shares, means, si_weights)
+        return Decomposition(left, right, shares, shares, means, si_weights)
     outcomes = (predicted & mask, predicted & ~mask, ~predicted & mask, ~predicted & ~mask)
     counts = np.stack([_sums(outcome, parts) for outcome in outcomes])
     numerators, denominators = (np.array(row) @ counts for row in _COMPOSITE[metric])
@@ -115,7 +111,7 @@ def decompose(
     # 0 if nothing is predicted, as everywhere in the library
     right = float(numerators.sum() / total) if total else 0.0
     weights, values = denominators / (total or 1.0), _ratio(numerators, denominators)
-    return Decomposition(metric, left, right, shares, weights, values, si_weights)
+    return Decomposition(left, right, shares, weights, values, si_weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +120,7 @@ class AucDecomposition:
 
     Attributes:
         left: AUC of the whole image, by `sisod.score`.
-        right: the paper's sum over frames of AUC times share of pairs, which leaves out the pairs of
-            pixels in different parts, and those of the background.
+        right: the paper's sum over frames of AUC times share of pairs.
         values: row k, column l: how often a salient pixel of part k is ranked above a non-salient pixel
             of part l; NaN without such pairs. Parts are the frames, then the background.
         weights: share of each entry in all pairs; more than 1 in all if frames overlap.
@@ -141,8 +136,8 @@ class AucDecomposition:
         """The sum over all pairs of disjoint parts: equal to AUC. Overlapping frames raise an error."""
         if self.weights.sum() > 1 + 1e-9:
             raise InputError(
-                "frames overlap, so some pairs of pixels are counted more than once and the sum is not "
-                "AUC; decompose disjoint parts: partition=sisod.partition(gt, kind='voronoi')"
+                "frames overlap, so pairs of pixels are counted more than once; take disjoint parts: "
+                "partition=sisod.partition(gt, kind='voronoi')"
             )
         return float(np.nansum(self.weights * self.values))
 
@@ -166,10 +161,9 @@ def decompose_auc(
 ) -> AucDecomposition:
     """Return AUC as the sum over all pairs of parts, and the paper's sum over frames.
 
-    The paper (appendix C) writes AUC as the sum over frames of AUC_k n+_k n-_k / (n+ n-). Those weights
-    add up to the share of pairs that lie within a frame, which is small: even a perfect map has a sum
-    far below 1. The sum over all pairs of disjoint parts, n+_k n-_l / (n+ n-), is exact; frames
-    may overlap, Voronoi regions never do. The arguments are those of `decompose`.
+    The paper (appendix C) writes AUC as the sum over frames of AUC_k n+_k n-_k / (n+ n-), whose weights
+    add up to the share of pairs that lie within a frame. The sum over all pairs of disjoint parts,
+    n+_k n-_l / (n+ n-), is exact. The arguments are those of `decompose`.
 
     Example:
         Two objects of 2 pixels, in frames with 2 other pixels each, on 12 pixels; a perfect map:

@@ -26,14 +26,7 @@ _MORE = 1 + 1e-12  # beyond rounding: 1/20 + 1/20 is not more than 1/10
 
 @dataclass(frozen=True)
 class Sides:
-    """Both sides of one statement, on one example.
-
-    Attributes:
-        left: the left side.
-        right: the right side.
-        assumed: whether the example meets the paper's condition.
-        holds: whether the statement is true for the example.
-    """
+    """Both sides of a statement, whether the paper's condition is met, and whether it is true here."""
 
     left: float
     right: float
@@ -46,14 +39,10 @@ class PredictorPair:
     """Two predictors, and both sides of the proposition.
 
     Attributes:
-        pred_a: finds some objects completely, nothing of the others.
-        pred_b: finds the same number of pixels, a part of each object.
-        plain_a: plain score of A.
-        plain_b: plain score of B, equal to A's.
-        left: size-invariant score of A.
-        right: size-invariant score of B.
-        assumed: whether the paper's condition is met.
-        corrected: whether our corrected condition is met.
+        pred_a, pred_b: what A and B predict.
+        plain_a, plain_b: their plain scores, which are equal.
+        left, right: the size-invariant score of A, and of B.
+        assumed, corrected: whether the paper's condition, and our corrected one, is met.
         holds: whether the proposition is true here: the plain scores are equal and the
             size-invariant score prefers B.
     """
@@ -93,8 +82,7 @@ def proposition_3_3(
     The paper's condition: the missed objects have the m smallest frames, and the next frame is larger
     than `next_frame_limit`; for two objects, S_1 < S_2. Our condition: frames do not overlap, and no
     frame in which B finds more than A is larger than a frame in which A finds more than B; they are not
-    all equal. It does not need the extension's limit. With overlapping frames the paper's condition is
-    not sufficient: a missed pixel then counts in every frame that contains it.
+    all equal.
 
     Args:
         gt: mask whose components are the objects, in the order of `sisod.partition`: top, then left.
@@ -127,7 +115,7 @@ def proposition_3_3(
         plain_b=float(np.count_nonzero(pred_b != mask) / mask.size),
         left=float(left),
         right=float(right),
-        assumed=max(areas[i] for i in missed) <= following > _next_frame_limit(found, areas),
+        assumed=max(areas[i] for i in missed) <= following > next_frame_limit(found, areas),
         corrected=parts.disjoint
         and bool(gained)
         and max(gained) <= min(lost)
@@ -147,7 +135,7 @@ def next_frame_limit(found: Sequence[int], frame_areas: Sequence[int]) -> float:
         >>> next_frame_limit((1, 3), (4, 4)), next_frame_limit((1, 3), (2, 6))
         (4.0, 4.0)
     """
-    return float(_next_frame_limit(found, frame_areas))
+    return float(sum(found) / sum(map(Fraction, found, frame_areas), Fraction()))
 
 
 def proposition_b_1(
@@ -155,9 +143,8 @@ def proposition_b_1(
 ) -> PredictorPair:
     """Build both predictors on two objects and return their F and SI-F (Proposition B.1).
 
-    The paper's condition: B finds a part of each object. Its proof has a sign error, and the claim is
-    false as stated. Our condition: frames do not overlap, B misses a part of C_2, and the missed C_1 has
-    fewer than `f_limit` times the pixels of C_2. Without overlap it is necessary and sufficient.
+    The paper's condition: B finds a part of each object. Our condition: frames do not overlap, B misses
+    a part of C_2, and the missed C_1 has fewer than `f_limit` times the pixels of C_2.
 
     Args:
         gt: mask of two components, in the order of `sisod.partition`: top, then left.
@@ -218,8 +205,7 @@ class Reattention:
     """Both items of Proposition 4.1 on one partition.
 
     Attributes:
-        weights: weight of every pixel in the size-invariant loss, normalised to sum to one.
-        plain: weight of every pixel in the plain loss, 1/S.
+        weights, plain: weight of every pixel in the size-invariant loss, and in the plain one, 1/S.
         limit: S / (K + alpha), the size below which a frame gains weight.
         item_1: left is the least weight of a pixel in a frame below the limit, right is 1/S.
         item_2: for two frames of different size, left is the least weight in the smaller, right the
@@ -261,9 +247,7 @@ def proposition_4_1(partition: Partition) -> Reattention:
     weights = weight_map(partition.boxes, partition.shape)
     size, plain = weights.size, 1 / weights.size
     total = int(partition.frame_areas.sum())
-    scale = (
-        len(partition) * total + partition.background_area
-    )  # (K + alpha) total: integers, so no rounding below
+    scale = len(partition) * total + partition.background_area  # (K + alpha) total, without rounding
     small = [frame for frame in partition if frame.area * scale < size * total]
     least = min((float(weights[frame.window].min()) for frame in small), default=math.nan)
     pairs = []
@@ -293,10 +277,6 @@ def _f_limit(rho: Fraction, b: Fraction) -> Fraction:
     return 1 + rho * (1 + 2 * b) / (b * b)
 
 
-def _next_frame_limit(found: Sequence[int], frame_areas: Sequence[int]) -> Fraction:
-    return sum(found) / sum(map(Fraction, found, frame_areas), Fraction())
-
-
 def _predictors(
     gt: ArrayLike, found: Sequence[int], missed: Sequence[int]
 ) -> tuple[Mask, Partition, list[int], Mask, Mask]:
@@ -307,15 +287,12 @@ def _predictors(
     objects = [np.flatnonzero(owner == index) for index in range(len(parts))]  # in raster order
     sizes = [len(pixels) for pixels in objects]
     expected = sum(size for index, size in enumerate(sizes) if index not in missed)
-    if not 0 < len(set(missed)) < len(sizes) or not set(missed) <= set(range(len(sizes))):
-        raise InputError(f"missed must be some but not all of {len(sizes)} objects, got {list(missed)}")
-    inside = len(found) == len(sizes) and all(
-        0 <= n <= size for n, size in zip(found, sizes, strict=True)
-    )
-    if not inside or sum(found) != expected:
+    some = 0 < len(set(missed)) < len(sizes) and set(missed) <= set(range(len(sizes)))
+    inside = len(found) == len(sizes) and all(map(lambda n, size: 0 <= n <= size, found, sizes))
+    if not some or not inside or sum(found) != expected:
         raise InputError(
-            f"found must be at most {sizes}, one count per object, and add up to the {expected} pixels "
-            f"that A finds, got {list(found)}"
+            f"missed must be some but not all of {len(sizes)} objects, got {list(missed)}; found at "
+            f"most {sizes}, one count per object that add up to {expected}, got {list(found)}"
         )
     pred_a, pred_b = np.zeros_like(mask), np.zeros_like(mask)
     for index, pixels in enumerate(objects):

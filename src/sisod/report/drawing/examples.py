@@ -15,6 +15,7 @@ from sisod.evaluation.results import (
     PixelFiles,
     Result,
     check_photographs,
+    datasets_of,
     methods_of,
 )
 from sisod.report import style
@@ -88,18 +89,17 @@ def example_figure(request: FigureRequest) -> "Figure":
 def _choose(request: FigureRequest, count: int) -> list[tuple[list[Result], str]]:
     """The images to draw, each with the results of its data set."""
     examples = []
-    for group in request.by_dataset.values():
+    datasets = datasets_of(request.chosen)
+    for dataset in datasets:
+        group = [result for result in request.chosen if result.dataset == dataset]
         known = set(group[0].evaluation.images["image"].to_list())
         tables = [result.evaluation.objects for result in group]
-        names = request.examples or most_different(tables, max(1, count // len(request.by_dataset)))
+        names = request.examples or most_different(tables, max(1, count // len(datasets)))
         examples += [(group, name) for name in names if name in known]
     unknown = [name for name in request.examples if name not in {name for _, name in examples}]
-    if unknown:
-        raise InputError(
-            f"no result has the image {shorten_list(unknown)}; name an image of the results"
-        )
-    if not examples:
-        raise InputError("the results have no image with an object, so there are no examples to draw")
+    if unknown or not examples:
+        named = f"the image {shorten_list(unknown)}" if unknown else "an image with an object"
+        raise InputError(f"no result has {named}; name an image of the results")
     return examples
 
 
@@ -150,18 +150,17 @@ def _draw_example(
     for result in results:
         files = PixelFiles(result.evaluation, root, request.fetch)
         rows = result.evaluation.objects.filter(result.evaluation.objects["image"] == name)
+        mask, photo, picture = files.mask(name), files.image(name), files.prediction(name, shape)
+        if mask is None or picture is None:
+            what, why = f"the ground truth of {name!r}", files.why(TRUTHS)
+            if mask is not None:
+                what, why = f"the map of {result.method!r} for {name!r}", files.why(PREDICTIONS)
+            raise InputError(f"{what} cannot be shown: {why}")
         if result is results[0]:
-            mask, photo = files.mask(name), files.image(name)
-            if mask is None:
-                raise InputError(f"the ground truth of {name!r} cannot be shown: {files.why(TRUTHS)}")
             _show(panels["ground truth"], mask.astype(np.uint8) * np.uint8(255), shape, rows)
             _write_numbers(panels["ground truth"], rows.head(_MOST_LISTED), shape, width)
             if photo is not None:
                 _show(panels["image"], photo[..., ::-1], shape)
-        picture = files.prediction(name, shape)
-        if picture is None:
-            why = files.why(PREDICTIONS)
-            raise InputError(f"the map of {result.method!r} for {name!r} cannot be shown: {why}")
         _show(panels[result.method], picture, shape, rows)
         values = rows[OBJECT_SCORES[score]].head(_MOST_LISTED).to_list()
         texts = ["-" if math.isnan(value) else f"{value:.2f}".removeprefix("0") for value in values]

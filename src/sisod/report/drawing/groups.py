@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,9 @@ from sisod.analysis.groups import SizeKind, by_number, by_size, predicted_by_siz
 from sisod.analysis.scores import OBJECT_SCORES, heading
 from sisod.common.exceptions import InputError, UsageError
 from sisod.evaluation.result import Evaluation
-from sisod.evaluation.results import Result, methods_of
+from sisod.evaluation.results import Result
 from sisod.report import style
+from sisod.report.drawing.curves import seed_mean
 from sisod.report.missing import missing_objects, require_counts
 from sisod.report.style import FigureRequest
 from sisod.scoring.metrics import METRICS, canonical_key, check_metric, squeeze
@@ -29,58 +30,34 @@ _MOST_PANELS = {"single": 1, "double": 4}  # side by side; of more networks all 
 _BARS = 0.86  # share of a size group's width that its bars take
 
 
-def score_key(name: str) -> str:
-    """Return the key of a metric or of a score of objects that is called otherwise.
-
-    A score of objects has the key of its metric, with or without `object_`. An unknown name is returned
-    as it is.
-
-    Example:
-        >>> [score_key(name) for name in ("SI-MAE", "Object F mean", "Found", "unheard")]
-        ['si_mae', 'object_f_mean', 'found', 'unheard']
-    """
-    if squeeze(name) == "found":  # elsewhere another name of object_recall
-        return "found"
-    key = canonical_key(name)
-    if key in METRICS:
-        return key
-    score = f"object_{canonical_key(re.sub(r'(?i)^objects?[ _-]+', '', name))}"
-    return score if score in OBJECT_SCORES else name
-
-
-def object_score(name: str) -> str | None:
-    """Return the score of objects that a name means, None if there is none.
-
-    Example:
-        >>> object_score("object_mae"), object_score("MAE"), object_score("si_mae")
-        ('object_mae', 'object_mae', None)
-    """
-    key = score_key(name)
-    return next((score for score in (key, f"object_{key}") if score in OBJECT_SCORES), None)
-
-
 def find_object_score(name: str, results: Sequence[Result], *, without: str = "") -> str:
-    """Return the score of objects that a name means; raise if it means none, or a result lacks it.
+    """Return the score of objects that a name means: `found`, or a metric with or without `object_`.
 
     Args:
         name: of a score.
         results: which must have it.
         without: a score that is not possible here.
+
+    Raises:
+        UsageError: for a name that no score of objects has.
+
+    Example:
+        >>> [find_object_score(name, []) for name in ("object_mae", "MAE", "Object F mean", "Found")]
+        ['object_mae', 'object_mae', 'object_f_mean', 'found']
     """
-    score, key = object_score(name), score_key(name)
-    if score is None:
-        check_metric(key, METRICS)
-    if score is None or score == without:
+    key = canonical_key(re.sub(r"(?i)^objects?[ _-]+", "", name))
+    is_found = squeeze(name) == "found"  # elsewhere another name of object_recall
+    score = "found" if is_found else f"object_{key}"
+    if score not in OBJECT_SCORES or score == without:
+        if not is_found:
+            check_metric(key, METRICS)
         # the names that people type; `object_` before them is allowed
         names = [one.removeprefix("object_") for one in OBJECT_SCORES if one != without]
-        raise UsageError(f"an object has no {key}; choose one of {', '.join(names)}")
+        raise UsageError(
+            f"an object has no {'found' if is_found else key}; choose one of {', '.join(names)}"
+        )
     _require_column(results, "objects", OBJECT_SCORES[score], score)
     return score
-
-
-def has_groups(key: str) -> bool:
-    """Say whether a metric has a value for a group of images."""
-    return key in METRICS and METRICS[key].form != "max"
 
 
 def _require_column(results: Sequence[Result], table: str, column: str, key: str) -> None:
@@ -142,6 +119,19 @@ class GroupScores:
         )
 
 
+def mean_scores(runs: Sequence[GroupScores]) -> GroupScores:
+    """Return the means of values and of intervals over the seeds of a method.
+
+    Args:
+        runs: scores by the same groups.
+    """
+    return replace(
+        runs[0],
+        values=seed_mean([run.values for run in runs]),
+        intervals=seed_mean([run.intervals for run in runs]),
+    )
+
+
 def network_of(method: str) -> str:
     """Return the network of a method: the part of its name before a plus sign.
 
@@ -171,10 +161,10 @@ def number_figure(request: FigureRequest) -> "Figure":
     Args:
         request: the results and options; SI-MAE if it names no metric.
     """
-    keys = list(dict.fromkeys(map(score_key, request.metrics or ("si_mae",))))
+    keys = list(dict.fromkeys(map(canonical_key, request.metrics or ("si_mae",))))
     for key in keys:
         check_metric(key, METRICS)
-        if not has_groups(key):
+        if METRICS[key].form == "max":
             raise UsageError(
                 f"{key} is the maximum of a mean curve, which groups of images do not have; "
                 "choose another metric"
@@ -191,21 +181,21 @@ def _draw_panels(
     counted: str,
 ) -> "Figure":
     """A row of panels for each data set and score; side by side the networks, each with its variants."""
-    styles, total = style.line_styles(methods_of(request.chosen)), style.inches(request.width)
+    styles, total = request.line_styles, style.inches(request.width)
     networks: dict[str, list[str]] = {}
     for method in styles:
         networks.setdefault(network_of(method), []).append(method)
     if len(networks) > _MOST_PANELS[request.width]:
         networks = {"": list(styles)}
-    rows = [(name, group, key) for name, group in request.by_dataset.items() for key in keys]
+    rows = [(name, runs, key) for name, runs in request.by_dataset.items() for key in keys]
     heights = [1.0 if len(networks) > 1 else 1.5] * len(rows)
     width = (total - 0.5) / len(networks)
     notes = f"Above: number of {counted}. Bars: 95 % interval, bootstrap over images. "
     notes += f"Hollow: fewer than {FEW} {counted}."
     shared = {"sharey": "row", "notes": [notes]}
     with style.new_panels(heights, len(networks), request.width, **shared) as (figure, panels):
-        for row, (name, group, key) in zip(panels, rows, strict=True):
-            scores = {r.method: points(r.evaluation, key) for r in group}
+        for row, (name, runs, key) in zip(panels, rows, strict=True):
+            scores = {m: mean_scores([points(run, key) for run in seeds]) for m, seeds in runs.items()}
             for axes, (network, methods) in zip(row, networks.items(), strict=True):
                 shown = {m: (scores[m], styles[m]) for m in methods if m in scores}
                 draw_groups(axes, shown, width)
@@ -261,17 +251,16 @@ def false_object_figure(request: FigureRequest) -> "Figure":
     """Draw false objects per image by their size, the methods side by side.
 
     Args:
-        request: the results and options.
+        request: the results and options; of several seeds of a method, the mean is drawn.
     """
-    results = request.chosen
-    require_counts(results, "false objects")
-    styles, edges = style.line_styles(methods_of(results)), size_edges("log")
-    heights, shared = [1.5] * len(request.by_dataset), {"sharex": True}
-    notes = missing_objects(results, curves=False)
+    require_counts(request.chosen, "false objects")
+    styles, edges, by_dataset = request.line_styles, size_edges("log"), request.by_dataset
+    heights, shared = [1.5] * len(by_dataset), {"sharex": True}
+    notes = missing_objects(request.chosen, curves=False)
     with style.new_panels(heights, 1, request.width, notes=notes, **shared) as (figure, panels):
-        for axes, (name, group) in zip(panels.flat, request.by_dataset.items(), strict=True):
-            heights_of = {r.method: false_by_size(r.evaluation) for r in group}
-            counted = {m: values for m, values in heights_of.items() if not np.isnan(values).any()}
+        for axes, (name, methods) in zip(panels.flat, by_dataset.items(), strict=True):
+            means = {m: seed_mean([false_by_size(run) for run in runs]) for m, runs in methods.items()}
+            counted = {m: values for m, values in means.items() if not np.isnan(values).any()}
             width = _BARS / max(1, len(counted))
             for i, (method, values) in enumerate(counted.items()):
                 left = np.arange(len(values)) + (1 - _BARS) / 2 + i * width

@@ -9,12 +9,12 @@ import numpy as np
 from sisod.analysis.bootstrap import number_intervals
 from sisod.analysis.groups import FOUND, SizeKind, by_size, found_curve, number_groups
 from sisod.analysis.scores import title
-from sisod.analysis.seeds import group_seeds, mean_and_deviation
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result
-from sisod.report.drawing.curves import CURVES, object_points
-from sisod.report.drawing.groups import GroupScores, false_by_size
+from sisod.report.drawing.curves import CURVES, object_points, seed_mean
+from sisod.report.drawing.groups import GroupScores, false_by_size, mean_scores
 from sisod.report.missing import has_curve
+from sisod.report.style import FigureRequest
 from sisod.scoring.metrics import METRICS
 
 _DIGITS = 4  # as printed in tables
@@ -39,51 +39,37 @@ def chart_data(results: Sequence[Result]) -> dict[str, Any]:
         objects and scores), `numbers` (the same of images by number of objects), `coverage` (found
         objects by the share of pixels that is required) and `objects` (None without predicted ones).
     """
-    charts = {result.method: _charts(result.evaluation) for result in results}
-    return {m: mean_chart([charts[run] for run in runs]) for m, runs in group_seeds(charts).items()}
+    (methods,) = FigureRequest(results).by_dataset.values()
+    return {method: _charts(runs) for method, runs in methods.items()}
 
 
-def mean_chart(charts: Sequence[Any]) -> Any:
-    """Return the mean of numbers in the same places of several charts; None where none is defined.
-
-    Args:
-        charts: of the same groups; what is equal in all of them stays as it is.
-
-    Example:
-        >>> mean_chart([{"groups": ["1"], "mae": [0.25, None]}, {"groups": ["1"], "mae": [0.75, None]}])
-        {'groups': ['1'], 'mae': [0.5, None]}
-    """
-    first = charts[0]
-    if all(chart == first for chart in charts):
-        return first
-    if isinstance(first, dict):
-        common = [key for key in first if all(chart and key in chart for chart in charts)]
-        return {key: mean_chart([chart[key] for chart in charts]) for key in common}
-    if isinstance(first, list):
-        return [mean_chart(values) for values in zip(*charts, strict=True)]
-    (mean,) = rounded([mean_and_deviation([math.nan if v is None else v for v in charts])[0]])
-    return mean
-
-
-def _charts(evaluation: Evaluation) -> dict[str, Any]:
+def _charts(runs: Sequence[Evaluation]) -> dict[str, Any]:
+    first = runs[0]
     keys = {key for x, y, _, _ in CURVES.values() for key in (x, y)} - {"threshold"}
-    names = [name for name in evaluation.curves.columns if name.removeprefix("si_") in keys]
+    common = [name for name in first.curves.columns if all(name in run.curves.columns for run in runs)]
     sizes = {}
     for kind in get_args(SizeKind):
-        scores = {name: GroupScores.by_size(kind, evaluation, key) for name, key in _OF_SIZES.items()}
-        sizes[kind] = _groups(by_size(evaluation, groups=kind)["group"].to_list(), scores)
+        scores = {
+            name: mean_scores([GroupScores.by_size(kind, run, key) for run in runs])
+            for name, key in _OF_SIZES.items()
+        }
+        sizes[kind] = _groups(by_size(first, groups=kind)["group"].to_list(), scores)
     by_number = {
-        name: GroupScores.by_number(evaluation, key)
+        name: mean_scores([GroupScores.by_number(run, key) for run in runs])
         for name, key in _OF_IMAGES.items()
-        if key in evaluation.images.columns
+        if all(key in run.images.columns for run in runs)
     }
-    found = _found_by_number(evaluation)
+    found = mean_scores([_found_by_number(run) for run in runs])
     return {
-        "curves": {name: rounded(evaluation.curves[name]) for name in names},
+        "curves": {
+            name: rounded(seed_mean([run.curves[name].to_numpy() for run in runs]))
+            for name in common
+            if name.removeprefix("si_") in keys
+        },
         "sizes": sizes,
         "numbers": _groups(list(found.names), by_number | {"found": found}),
-        "coverage": rounded(found_curve(evaluation)["found"]),
-        "objects": None if evaluation.counts is None else _objects(evaluation),
+        "coverage": rounded(seed_mean([found_curve(run)["found"].to_numpy() for run in runs])),
+        "objects": None if any(run.counts is None for run in runs) else _objects(runs),
     }
 
 
@@ -110,12 +96,12 @@ def _groups(names: list[str], scores: Mapping[str, GroupScores]) -> dict[str, An
     }
 
 
-def _objects(evaluation: Evaluation) -> dict[str, Any]:
+def _objects(runs: Sequence[Evaluation]) -> dict[str, Any]:
     """Recall and precision of objects at every threshold, if saved; false objects per image by size."""
-    charts: dict[str, Any] = {"false": rounded(false_by_size(evaluation))}
-    if has_curve(evaluation):
-        charts["all"] = [rounded(values) for values in object_points(evaluation)]
-        charts["small"] = [rounded(values) for values in object_points(evaluation, "_small")]
+    charts: dict[str, Any] = {"false": rounded(seed_mean([false_by_size(run) for run in runs]))}
+    for name, suffix in (("all", ""), ("small", "_small")) if all(map(has_curve, runs)) else ():
+        points = seed_mean([object_points(run, suffix) for run in runs])
+        charts[name] = [rounded(values) for values in points]
     return charts
 
 
@@ -126,4 +112,4 @@ def rounded(values: Iterable[float | None]) -> list[float | None]:
         >>> rounded([0.123456, float("nan"), -0.0])
         [0.1235, None, 0.0]
     """
-    return [None if v is None or math.isnan(v) else round(v, _DIGITS) + 0.0 for v in values]
+    return [None if v is None or math.isnan(v) else round(float(v), _DIGITS) + 0.0 for v in values]

@@ -69,12 +69,11 @@
   }
 
   /* ---- pictures ---- */
-  const mediaType = (code) => (code.startsWith("/9j/") ? "jpeg" : "webp"); // JPEG starts with FF D8 FF
   // a picture of a window of the image, with the outline of the ground truth and the corners of the frame
   function picture(code, { outline, grid }, window, frame, alt) {
     if (!code) return element("div", { class: "picture no-picture" }, "no picture");
     const [width, height] = grid;
-    const image = element("img", { src: `data:image/${mediaType(code)};base64,${code}`, alt });
+    const image = element("img", { src: `data:image/jpeg;base64,${code}`, alt });
     image.addEventListener("load", () => {
       // a crop with the pixels of the image is magnified without blur
       image.classList.toggle("crisp", Math.max(image.naturalWidth, image.naturalHeight) < failures.side);
@@ -174,30 +173,16 @@
     if (list === "differ") return missed && other !== null && Boolean(item.scores[other]) && !item.missed.includes(other);
     return missed || item.worst_of.includes(method);
   }
-  // how many there are in the results, of which the page contains the worst
-  function total(list, method, dataset, group) {
-    const sum = (numbers) => numbers.reduce((x, y) => x + y, 0);
-    const count = (totals) => {
-      if (list === "images") return totals.images;
-      const bySize = list === "differ" ? totals.differ[chosen("other")] ?? []
-        : list === "error" ? totals.errors[valueOf("error")] ?? [] : totals[list === "worst" ? "objects" : list];
-      return group === null ? sum(bySize) : bySize[group] ?? 0;
-    };
-    const tables = dataset === null ? Object.values(failures.totals) : [failures.totals[dataset]];
-    return sum(tables.map((byMethod) => (byMethod[method] ? count(byMethod[method]) : 0)));
-  }
-  function countText(list, method, dataset, group, search) {
+  function countText(list, method) {
     const [one, many] = names[LISTS[list].kind];
     const name = failures.methods[method];
     const count = `${matches.length} ${matches.length === 1 ? one : many}`;
-    const all = search ? 0 : total(list, method, dataset, group); // unknown for a part of a name
-    const of = all > matches.length ? ` (of ${all.toLocaleString("en")} in the results)` : "";
-    if (!matches.length) return `no such ${one} on this page${of}`;
+    if (!matches.length) return `no such ${one} on this page`;
     const missed = matches.filter((item) => item.missed?.includes(method)).length;
-    const what = { worst: `${of}, ${missed} of them missed by ${name}`, missed: ` missed by ${name}${of}`,
-      error: ` of ${name} in the class “${data.errors[valueOf("error")]}”${of}`,
-      differ: ` found by ${failures.methods[chosen("other")]} and missed by ${name}${of}`, false: ` of ${name}${of}`,
-      images: ` with the worst ${failures.image_score.title} of ${name}${of}` }[list];
+    const what = { worst: `, ${missed} of them missed by ${name}`, missed: ` missed by ${name}`,
+      error: ` of ${name} in the class “${data.errors[valueOf("error")]}”`,
+      differ: ` found by ${failures.methods[chosen("other")]} and missed by ${name}`, false: ` of ${name}`,
+      images: ` with the worst ${failures.image_score.title} of ${name}` }[list];
     return `${count}${what}; the worst ${Math.min(nShown, matches.length)} shown`;
   }
   function showFailures() {
@@ -219,7 +204,7 @@
       && (!search || item.image.toLowerCase().includes(search)));
     matches.sort((x, y) => rank(x, method, list) - rank(y, method, list));
     $("f-items").replaceChildren(...matches.slice(0, nShown).map(card));
-    $("f-count").textContent = countText(list, method, dataset, group, search);
+    $("f-count").textContent = countText(list, method);
     $("f-more").hidden = matches.length <= nShown;
     $("f-csv").disabled = !matches.length;
     $("f-link").href = filterLink();

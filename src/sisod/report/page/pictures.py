@@ -23,18 +23,21 @@ _TINY_QUALITY, _QUALITY = 90, 55
 Window = tuple[slice, slice]
 
 
-def crop_window(box: Mapping[str, Any], shape: tuple[int, int]) -> Window:
+def crop_window(box: tuple[int, int, int, int], shape: tuple[int, int]) -> Window:
     """Return a square window around a box, moved and cut to lie inside the image.
 
+    Args:
+        box: x0, y0, x1, y1.
+        shape: height and width of the image.
+
     Example:
-        >>> crop_window({"y0": 0, "y1": 10, "x0": 97, "x1": 100}, (200, 100))
+        >>> crop_window((97, 0, 100, 10), (200, 100))
         (slice(0, 24, None), slice(76, 100, None))
     """
-    side = round(
-        max(_MIN_CROP, _CROP_FACTOR * (box["y1"] - box["y0"]), _CROP_FACTOR * (box["x1"] - box["x0"]))
-    )
+    x0, y0, x1, y1 = box
+    side = round(max(_MIN_CROP, _CROP_FACTOR * (y1 - y0), _CROP_FACTOR * (x1 - x0)))
     slices = []
-    for low, high, length in ((box["y0"], box["y1"], shape[0]), (box["x0"], box["x1"], shape[1])):
+    for low, high, length in ((y0, y1, shape[0]), (x0, x1, shape[1])):
         size = min(side, length)
         start = min(max(0, round((low + high - size) / 2)), length - size)
         slices.append(slice(start, start + size))
@@ -153,7 +156,7 @@ def outline_path(mask: Picture, steps: int = _OUTLINE_GRID) -> tuple[str, list[i
 
 
 def encode(picture: NDArray[Any], longest: int = SIDE) -> str:
-    """Return a picture in base64.
+    """Return a picture as JPEG in base64.
 
     Args:
         picture: grey, or in colour (BGR).
@@ -165,11 +168,7 @@ def encode(picture: NDArray[Any], longest: int = SIDE) -> str:
     if side > longest:
         size = (max(1, round(width * longest / side)), max(1, round(height * longest / side)))
         small = np.asarray(cv2.resize(small, size, interpolation=cv2.INTER_AREA))
-    if side <= _TINY:
-        encoded, data = cv2.imencode(".webp", small, [cv2.IMWRITE_WEBP_QUALITY, _TINY_QUALITY])
-    else:  # WebP would save a third of the bytes, but take ten to twenty times as long to write
-        options = [cv2.IMWRITE_JPEG_QUALITY, _QUALITY, cv2.IMWRITE_JPEG_OPTIMIZE, 1]
-        encoded, data = cv2.imencode(".jpg", small, options)
-    if not encoded:
-        raise InputError(f"a picture of shape {small.shape} cannot be encoded")
+    quality = _TINY_QUALITY if side <= _TINY else _QUALITY
+    options = [cv2.IMWRITE_JPEG_QUALITY, quality, cv2.IMWRITE_JPEG_OPTIMIZE, 1]
+    _, data = cv2.imencode(".jpg", small, options)
     return base64.b64encode(data.tobytes()).decode("ascii")

@@ -3,8 +3,6 @@
 import base64
 import hashlib
 import json
-import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -12,9 +10,8 @@ from typing import Any
 
 from sisod.analysis.bootstrap import RESAMPLES
 from sisod.analysis.error_breakdown import CLASS_TITLES
-from sisod.analysis.seeds import AblationRow, group_seeds, read_ablation
+from sisod.analysis.seeds import group_seeds
 from sisod.common.exceptions import InputError, UsageError, require
-from sisod.common.grid import Grid, number, ranked_rows
 from sisod.common.output import write_output
 from sisod.common.streams import progress_bar
 from sisod.common.version import __version__
@@ -27,7 +24,6 @@ from sisod.report.page.charts import MEASURES, chart_data
 from sisod.report.page.failures import failure_data
 from sisod.report.page.scores import DatasetScores
 from sisod.report.style import shorten
-from sisod.scoring.metrics import METRICS
 
 TITLE = "Size-invariant evaluation"
 
@@ -37,7 +33,6 @@ def write_report(
     out: Path,
     *,
     image_roots: Mapping[str, Path] | None = None,
-    ablation: Path | None = None,
     against_paper: bool = False,
     title: str = TITLE,
     resamples: int = RESAMPLES,
@@ -49,7 +44,6 @@ def write_report(
         results: saved results, from `sisod.evaluation.results.load_results`.
         out: the .html file.
         image_roots: data set -> folder of its photographs, for the browser of failures.
-        ablation: the table of `sisod ablate`.
         against_paper: compare each result with the published row of the same data set and network.
         title: of the page.
         resamples: number of bootstrap resamples.
@@ -91,7 +85,6 @@ def write_report(
         runs=runs,
         seeds=len(data["runs"]) > len(runs),
         error_sections=[error_section(name, group) for name, group in by_dataset.items()],
-        ablation=ablation_grid(read_ablation(ablation)) if ablation is not None else None,
         against_paper=against_paper,
         published=published,
         unmatched=unmatched,
@@ -142,33 +135,6 @@ def safe_json(data: Any) -> str:
     """
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c")
-
-
-def ablation_grid(rows: Sequence[AblationRow]) -> Grid:
-    """Return losses as rows, data sets and their metrics as columns: mean, deviation, number of runs.
-
-    Args:
-        rows: from `read_ablation`.
-    """
-    losses = list(dict.fromkeys(row.loss for row in rows))
-    columns = list(dict.fromkeys((row.dataset, row.metric) for row in rows))
-    cells = [[loss, *("-" for _ in columns)] for loss in losses]
-    bold: set[tuple[int, int]] = set()
-    for index, column in enumerate(columns, start=1):
-        compared = [row for row in rows if (row.dataset, row.metric) == column]
-        (best,) = ranked_rows([number(row.mean) for row in compared], METRICS[column[1]].better)
-        for i, row in enumerate(compared):
-            place = losses.index(row.loss)
-            deviation = "" if math.isnan(row.deviation) else f" ± {number(row.deviation)}"
-            cells[place][index] = f"{number(row.mean)}{deviation} ({len(row.values)})"
-            bold |= {(place, index)} if i in best else set()
-    return Grid(
-        ("loss", *(METRICS[metric].title for _, metric in columns)),
-        tuple(map(tuple, cells)),
-        n_text=1,
-        bold=frozenset(bold),
-        groups=tuple(Counter(dataset for dataset, _ in columns).items()),
-    )
 
 
 def _template() -> Any:

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from sisod.analysis.groups import is_found, size_bias
 from sisod.analysis.object_counts import needs_predicted
 from sisod.analysis.scores import direction, heading, score_keys, title
 from sisod.analysis.seeds import group_seeds, mean_and_deviation
-from sisod.analysis.significance import LEVEL
 from sisod.common.exceptions import InputError
 from sisod.common.grid import Better, Grid, interval_text, number, ranked_rows
 from sisod.evaluation.notes import undefined_notes
@@ -26,15 +26,12 @@ from sisod.report.differences import (
     headline,
     read_differences,
 )
-from sisod.report.page.size_bias import size_bias_test
 from sisod.report.summary import shown_keys
 from sisod.scoring.counting.object_counts import COUNTS
 from sisod.scoring.metrics import METRICS, is_custom
 
-_COMPARED = ("mae", "si_mae", "f_mean", "si_f_mean", "found")
 _BIAS = "size_bias"
-_BIAS_TIP = "Spearman's correlation of the F of objects with their size; 0 is best"
-_UNDEFINED = (math.nan, math.nan, math.nan)
+_BIAS_TIP = "Spearman's correlation of the F of objects with their size; 0 treats all sizes alike"
 _MOST_COLUMNS = 16  # of the main table, if the user chose the metrics
 # the section on objects: heading of a group -> its columns, a count or a metric, and the heading
 _OBJECT_GROUPS = {
@@ -61,51 +58,30 @@ _COUNTS: dict[str, tuple[Better, str]] = {
 _OBJECT_COLUMNS = [key for group in _OBJECT_GROUPS.values() for key in group if key not in _COUNTS]
 
 
-@dataclass(frozen=True)
+@dataclass
 class ScoreCell:
     """One value of the page.
 
     Attributes:
         value: NaN where undefined.
-        low, high: its 95 % interval, NaN if there is none.
+        text: the value as printed.
+        tip: its explanation: the interval, or why there is none.
+        interval: the 95 % interval as printed; empty if there is none.
+        spread: the standard deviation over seeds as printed; empty without seeds.
         best: whether it is the best of its column, as printed.
-        to_best: the difference to the best method, if it cannot be told from it; else empty.
-        deviation: standard deviation over seeds, NaN without them.
-        images: number of images on which it is defined; None for scores over objects.
-        digits: after the decimal point; 0 for counts.
-        tip: explanation of a value without an interval.
-        undefined: explanation of NaN.
+        tied: whether it cannot be told from the best one.
     """
 
     value: float
-    low: float = math.nan
-    high: float = math.nan
+    text: str
+    tip: str
+    interval: str = ""
+    spread: str = ""
     best: bool = False
-    to_best: str = ""
-    deviation: float = math.nan
-    images: int | None = None
-    digits: int = 4
-    tip: str = "no interval: the metric cannot be resampled, or too few images define it"
-    undefined: str = "undefined on every image"
-
-    @property
-    def text(self) -> str:
-        """The value as printed."""
-        return number(self.value, digits=self.digits)
-
-    @property
-    def spread(self) -> str:
-        """The deviation as printed; empty without one."""
-        return "" if math.isnan(self.deviation) else f" ± {number(self.deviation, digits=self.digits)}"
-
-    @property
-    def interval(self) -> str:
-        """The interval as printed; empty if there is none."""
-        return "" if math.isnan(self.low) else interval_text(self.low, self.high)
+    tied: bool = False
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """A sortable column.
 
     Attributes:
@@ -124,18 +100,15 @@ class Column:
 Groups = Mapping[str, Sequence[Column]]  # columns under one heading, such as both forms of a metric
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreTable:
+class ScoreTable(NamedTuple):
     """A sortable table of one data set.
 
     Attributes:
-        images: how many the data set has.
         groups: the columns.
         rows: a method and its cells, group by group.
         seeds: method -> number of its runs.
     """
 
-    images: int
     groups: Groups
     rows: Sequence[tuple[str, Sequence[ScoreCell]]]
     seeds: Mapping[str, int]
@@ -160,6 +133,11 @@ class DatasetScores:
         self.evaluations = {result.method: result.evaluation for result in results}
         self.runs = group_seeds(self.evaluations)  # several of a method named NAME@SEED
         self.methods = list(self.runs)
+        self.counts = {
+            run: {name: int(evaluation.counts[name].sum()) for name in COUNTS}
+            for run, evaluation in self.evaluations.items()
+            if evaluation.counts is not None
+        }
         every = self.evaluations.values()
         self.images = max(evaluation.images.height for evaluation in every)
         self.n_objects = max(evaluation.objects.height for evaluation in every)
@@ -167,8 +145,7 @@ class DatasetScores:
         self.known = list(dict.fromkeys(key for evaluation in every for key in evaluation.summary))
         self.groups = _column_groups(_main_keys(self.known))
         self.keys = [column.key for column in chain(*self.groups.values())]
-        forms = (f"si_{key}" for key in self.keys)  # also where the table has another beside it
-        self.resampled = list(dict.fromkeys([*self.keys, *_OBJECT_COLUMNS, *forms]))
+        self.resampled = list(dict.fromkeys([*self.keys, *_OBJECT_COLUMNS]))
         self.comparison, self.obstacle = self._compare()
         self.differences = read_differences(self.comparison)
 
@@ -176,7 +153,7 @@ class DatasetScores:
         """The comparison of the methods, or why it is impossible."""
         common = [
             key
-            for key in dict.fromkeys([*self.resampled, *_COMPARED])
+            for key in self.resampled
             if all(key in score_keys(evaluation) for evaluation in self.evaluations.values())
         ]
         if len(self.methods) < 2 or not common:
@@ -187,8 +164,8 @@ class DatasetScores:
             return None, str(error)
 
     @cached_property
-    def intervals(self) -> dict[tuple[str, str], tuple[float, float, float]]:
-        """Method and metric -> value, low, high; of other scores, from a bootstrap of their own."""
+    def intervals(self) -> dict[tuple[str, str], tuple[float, float]]:
+        """Method and metric -> ends of the interval; of other scores, from a bootstrap of their own."""
         rows = [] if self.comparison is None else list(self.comparison.intervals.iter_rows(named=True))
         compared = {row["metric"] for row in rows}
         for method, evaluation in self.evaluations.items():
@@ -197,7 +174,7 @@ class DatasetScores:
             if keys:
                 table = bootstrap_intervals(evaluation, keys, resamples=self.resamples)
                 rows += [row | {"method": method} for row in table.iter_rows(named=True)]
-        return {(r["method"], r["metric"]): (r["value"], r["low"], r["high"]) for r in rows}
+        return {(row["method"], row["metric"]): (row["low"], row["high"]) for row in rows}
 
     @cached_property
     def scores(self) -> ScoreTable:
@@ -211,11 +188,7 @@ class DatasetScores:
             name: [_column(key, text) for key, text in columns.items()]
             for name, columns in _OBJECT_GROUPS.items()
         }
-        counted = [
-            method
-            for method, runs in self.runs.items()
-            if all(self.evaluations[run].counts is not None for run in runs)
-        ]
+        counted = [m for m, runs in self.runs.items() if all(run in self.counts for run in runs)]
         return self._table(groups, counted)
 
     def _table(self, groups: Groups, methods: Sequence[str]) -> ScoreTable:
@@ -223,70 +196,61 @@ class DatasetScores:
         columns = []
         for column in chain(*groups.values()):
             cells = [self._cell(method, column.key) for method in methods]
-            if not self.obstacle:
-                (best,) = ranked_rows([cell.text for cell in cells], column.better)
-                cells = [replace(cell, best=row in best) for row, cell in enumerate(cells)]
-                if column.key == _BIAS and best:
-                    cells = self._tested_bias(methods, cells, min(best))
-                leader = best_method(column.key, methods, self.differences)
-                for row, method in enumerate(methods):
-                    one = self.differences.get((column.key, method, leader))
-                    if one is not None and row not in best and one.verdict == "undecided":
-                        text = f"{leader} by {one.signed} ({one.interval})"
-                        cells[row] = replace(cells[row], to_best=text)
             columns.append(cells)
+            (best,) = ranked_rows([cell.text for cell in cells], column.better)
+            best = set() if self.obstacle else best
+            leader = best_method(column.key, methods, self.differences)
+            for row, (method, cell) in enumerate(zip(methods, cells, strict=True)):
+                one = self.differences.get((column.key, method, leader))
+                cell.best = row in best
+                cell.tied = one is not None and one.verdict == "undecided" and not cell.best
+                if one is not None and cell.tied:
+                    cell.tip += f"; differs from {leader} by {one.signed} ({one.interval}): undecided"
         rows = list(zip(methods, zip(*columns, strict=True), strict=True))
-        return ScoreTable(self.images, groups, rows, {m: len(self.runs[m]) for m in methods})
-
-    def _tested_bias(
-        self, methods: Sequence[str], cells: Sequence[ScoreCell], best: int
-    ) -> list[ScoreCell]:
-        """The size biases, each tested against that of the best method."""
-        tested = []
-        for method, cell in zip(methods, cells, strict=True):
-            pair = [*self.runs[method], *self.runs[methods[best]]]
-            if not cell.best and not math.isnan(cell.value) and len(pair) == 2:  # one run each
-                p = size_bias_test(*(self.evaluations[run] for run in pair))
-                test = f"{'undecided' if p > LEVEL else 'decided'} (permutation test, p = {p:.3g})"
-                tip = f"{_BIAS_TIP}; difference to {methods[best]} {test}"
-                cell = replace(cell, tip=tip, to_best=methods[best] if p > LEVEL else "")
-            tested.append(cell)
-        return tested
+        return ScoreTable(groups, rows, {m: len(self.runs[m]) for m in methods})
 
     def _cell(self, method: str, key: str) -> ScoreCell:
         """The value of a method; of one with several seeds, their mean and deviation."""
-        cells = [self._run_cell(run, key) for run in self.runs[method]]
-        if len(cells) == 1:
-            return cells[0]
-        mean, deviation = mean_and_deviation([cell.value for cell in cells])
-        _, low, high = self.intervals.get((method, key), _UNDEFINED)
-        tip = f"mean and standard deviation over {len(cells)} seeds"
-        return replace(cells[0], value=mean, low=low, high=high, deviation=deviation, tip=tip)
+        runs = self.runs[method]
+        digits = 0 if key in _COUNTS else 4
+        mean, deviation = mean_and_deviation([self._value(run, key) for run in runs])
+        low, high = self.intervals.get((method, key), (math.nan, math.nan))
+        interval = "" if math.isnan(low) else interval_text(low, high)
+        first = self.evaluations[runs[0]]
+        n_defined, tip = first.defined.get(key), f"95 % interval {interval}"
+        if math.isnan(mean):
+            of_objects = key in METRICS and METRICS[key].family.kind == "objects"
+            tip = "undefined on every image" if key in first.summary else "not evaluated"
+            tip = "undefined: there are no such objects" if of_objects or key not in METRICS else tip
+        elif len(runs) > 1 and not interval:
+            tip = f"mean and standard deviation over {len(runs)} seeds"
+        elif key in _COUNTS:
+            tip = _COUNTS[key][1].format(**self.counts[runs[0]])
+        elif key == _BIAS:
+            tip = _BIAS_TIP
+        elif not interval:
+            tip = "no interval: the metric cannot be resampled, or too few images define it"
+        elif n_defined not in (None, self.images):
+            tip += f"; defined on {n_defined} of {self.images} images"
+        spread = "" if math.isnan(deviation) else f" ± {number(deviation, digits=digits)}"
+        return ScoreCell(mean, number(mean, digits=digits), tip, interval, spread)
 
-    def _run_cell(self, method: str, key: str) -> ScoreCell:
-        evaluation = self.evaluations[method]
+    def _value(self, run: str, key: str) -> float:
+        evaluation = self.evaluations[run]
         if key == _BIAS:
-            return ScoreCell(size_bias(evaluation), tip=_BIAS_TIP)
-        sums: dict[str, float] = {}
-        if evaluation.counts is not None and (key in _COUNTS or key in _OBJECT_COLUMNS):
-            sums = {count: float(evaluation.counts[count].sum()) for count in COUNTS}
-        if key in _COUNTS:
-            tip = _COUNTS[key][1].format(**{name: int(total) for name, total in sums.items()})
-            return ScoreCell(sums[key.removeprefix("count_")], digits=0, tip=tip)
-        value, low, high = self.intervals.get((method, key), _UNDEFINED)
+            return size_bias(evaluation)
         if key == "found":  # of single runs the comparison has no value
-            found = is_found(evaluation.objects["recall_binary"].to_numpy())
-            value = mean_and_deviation(found.tolist())[0]
-        undefined = "undefined on every image"
-        if sums and METRICS[key].family.kind == "objects":  # known even if it was not evaluated
-            arrays = {name: np.asarray(count, np.float64) for name, count in sums.items()}
-            value = float(METRICS[key].family.function(arrays))
-            undefined = "undefined: there are no such objects"
-        elif key in METRICS:
-            value = evaluation.summary.get(key, math.nan)
-            undefined = undefined if key in evaluation.summary else "not evaluated"
-        images = evaluation.defined.get(key)
-        return ScoreCell(value, low, high, images=images, undefined=undefined)
+            return mean_and_deviation(is_found(evaluation.objects["recall_binary"].to_numpy()).tolist())[
+                0
+            ]
+        counts = self.counts.get(run, {})
+        if key in _COUNTS:
+            return counts[key.removeprefix("count_")]
+        if counts and key in _OBJECT_COLUMNS and METRICS[key].family.kind == "objects":
+            # known even if it was not evaluated
+            sums = {name: np.asarray(count, np.float64) for name, count in counts.items()}
+            return float(METRICS[key].family.function(sums))
+        return evaluation.summary.get(key, math.nan)
 
     @cached_property
     def all_metrics(self) -> Grid:
@@ -311,20 +275,12 @@ class DatasetScores:
         """Which method is the best, and which metrics prefer another."""
         return headline(self.dataset, self.keys, self.methods, self.differences)
 
-    def nowhere_defined(self, method: str) -> list[str]:
-        """Return the metrics that have no value; not those of objects, which have their own section."""
-        values = self.evaluations[method].summary.items()
-        undefined = [METRICS[key] for key, value in values if math.isnan(value)]
-        return [metric.title for metric in undefined if metric.family.kind != "objects"]
-
     @property
     def undefined(self) -> str:
-        """On how many images metrics of the main table are undefined; without any value: a note."""
-        counts = [
-            (self.dataset, m, {k: n for k, n in e.defined.items() if n}, e.images.height)
-            for m, e in self.evaluations.items()
-        ]
-        return "; ".join(undefined_notes(counts, [key for key in self.keys if key in METRICS]))
+        """On how many images metrics are undefined; those of objects have a section of their own."""
+        counts = [(self.dataset, m, e.defined, e.images.height) for m, e in self.evaluations.items()]
+        keys = [key for key in self.known if METRICS[key].family.kind != "objects"]
+        return "; ".join(undefined_notes(counts, keys))
 
 
 def _main_keys(known: Sequence[str]) -> tuple[str, ...]:
@@ -344,7 +300,7 @@ def _column(key: str, heading: str) -> Column:
     if key in _COUNTS:
         return Column(key, heading, _COUNTS[key][0])
     if key == _BIAS:
-        return Column(key, heading, "zero")
+        return Column(key, heading, "none")
     return Column(key, heading, direction(key), title(key))
 
 

@@ -1,4 +1,4 @@
-"""Pictures of what is scored: frames over masks or images, as in the paper's Figure 3."""
+"""Masks: pictures of their frames, as in the paper's Figure 3, and tables of their statistics."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -9,8 +9,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from sisod.analysis.masks import MaskStatistics
 from sisod.common.exceptions import InputError, UsageError, shorten_list
-from sisod.common.grid import Format, Grid, number, render
+from sisod.common.grid import Format, Grid, is_nan, number, render
 from sisod.common.output import output_path, write_png
 from sisod.common.run_folder import open_run
 from sisod.common.streams import progress_bar
@@ -125,15 +126,15 @@ def draw_folder(
             pictures.append(Picture(name, len(parts.components), len(parts), share, parts.alpha))
             advance(1)
         n_components = sum(picture.components for picture in pictures)
-        record: dict[str, Any] = {
-            "command": "frames",
-            "protocol": protocol.name,
-            "masks": str(gt_root),
-            "images": None if image_root is None else str(image_root),
-            "components": n_components,
-            "left_out": n_components - sum(picture.frames for picture in pictures),
-        }
-        run.finish(**record, **meaning.settings())
+        run.finish(
+            command="frames",
+            protocol=protocol.name,
+            masks=str(gt_root),
+            images=None if image_root is None else str(image_root),
+            components=n_components,
+            left_out=n_components - sum(picture.frames for picture in pictures),
+            **meaning.settings(),
+        )
     return pictures
 
 
@@ -145,7 +146,81 @@ def render_pictures(pictures: Sequence[Picture], kind: Format) -> str:
         kind: the format.
     """
     rows = [asdict(picture) for picture in pictures]
-    counts = ((one.image, str(one.components), str(one.frames)) for one in pictures)
-    shares = ((number(one.background), number(one.alpha)) for one in pictures)
-    cells = tuple(row + more for row, more in zip(counts, shares, strict=True))
+    cells = tuple(
+        (one.image, str(one.components), str(one.frames), number(one.background), number(one.alpha))
+        for one in pictures
+    )
     return render(Grid(tuple(rows[0]), cells, n_text=1), rows, rows, kind)
+
+
+def statistics_grids(statistics: MaskStatistics) -> tuple[Grid, ...]:
+    """Return tables of an overview, of objects by size (twice), and of images by number of objects.
+
+    Args:
+        statistics: from `sisod.analysis.masks.mask_statistics`.
+    """
+    record = _record(statistics)
+    overview = {
+        "images": str(record["images"]),
+        "objects": str(record["objects"]),
+        "components below min_area, left out": str(record["left_out"]),
+        "masks with grey areas": str(record["grey_masks"]),
+        "objects per image, mean": f"{record['objects_per_image']:.2f}",
+        "rho, least salient share of a frame": number(statistics.rho),
+        "rho', least salient share of an image": number(statistics.rho_image),
+    }
+    by_percent = record["objects_by_percent_of_image"]
+    sizes = {f"{group} % of the image": count for group, count in by_percent.items()}
+    tables = (
+        ("size of the object", "objects", sizes),
+        ("the same, small ones apart", "objects", record["objects_by_log_size"]),
+        ("objects in the image", "images", record["images_by_objects"]),
+    )
+    grids = [
+        Grid(
+            (first, what, "share"),
+            tuple((group, str(n), f"{n / max(1, record[what]):.1%}") for group, n in counts.items()),
+            n_text=1,
+        )
+        for first, what, counts in tables
+    ]
+    return (Grid(("statistic", "value"), tuple(overview.items()), n_text=1), *grids)
+
+
+def render_statistics(statistics: MaskStatistics, protocol: Protocol, kind: Format) -> str:
+    """Return the tables for a document, or all numbers for a program.
+
+    Args:
+        statistics: of the masks.
+        protocol: under which they were cut into frames.
+        kind: the format.
+    """
+    grids = statistics_grids(statistics)
+    if kind in ("md", "latex"):
+        return "\n\n".join(render(grid, (), None, kind) for grid in grids)
+    content = {"protocol": protocol.name, **_record(statistics)}
+    rows = [
+        {"statistic": name, "group": group, "value": one}
+        for name, value in content.items()
+        for group, one in (value if isinstance(value, dict) else {"": value}).items()
+    ]
+    return render(grids[0], rows, content, kind)
+
+
+def _record(statistics: MaskStatistics) -> dict[str, Any]:
+    sizes = enumerate(statistics.size_groups().tolist())
+    values = {
+        "images": len(statistics.n_objects),
+        "objects": len(statistics.shares),
+        "components": statistics.n_components,
+        "left_out": statistics.n_left_out,
+        "grey_masks": statistics.n_grey,
+        "emptied_masks": statistics.n_emptied,
+        "objects_per_image": float(statistics.n_objects.mean()),
+        "rho": statistics.rho,
+        "rho_image": statistics.rho_image,
+        "objects_by_percent_of_image": {f"{10 * i}-{10 * i + 10}": count for i, count in sizes},
+        "objects_by_log_size": statistics.log_size_groups(),
+        "images_by_objects": statistics.number_groups(),
+    }
+    return {key: None if is_nan(value) else value for key, value in values.items()}
