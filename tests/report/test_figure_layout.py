@@ -13,7 +13,7 @@ from sisod.report.style import WIDTHS, FigureRequest, Width, line_styles
 
 mpl = pytest.importorskip("matplotlib", reason="extra report is not installed")
 
-FIGURES = ("pr", "size-log", "number", "objects", "false-objects", "errors", "errors-size", "examples")
+FIGURES = ("pr", "size-log", "number", "objects", "false-objects", "errors", "examples")
 PAGE = 8.9  # inches: the height of the text of a two-column paper
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 from helpers.command_line import run
 from helpers.report_runs import Tables, without_objects
@@ -23,7 +22,6 @@ from sisod.report.error_breakdown import (
     error_figure,
     error_grid,
     error_section,
-    error_size_figure,
     error_size_grid,
 )
 from sisod.report.style import FigureRequest
@@ -54,24 +52,6 @@ def test_bars_are_the_shares_of_the_analysis(crowded: list[Saved]) -> None:
     assert left.get_xlim() == (0, 100)
 
 
-def test_size_figure_has_a_panel_for_each_method(saved: list[Saved]) -> None:
-    panels = [axes for axes in error_size_figure(FigureRequest(saved)).get_axes() if axes.containers]
-    assert [axes.get_title() for axes in panels] == [
-        f"{result.method}, {result.dataset}" for result in sorted(saved, key=_dataset)
-    ]
-    for axes, result in zip(panels, sorted(saved, key=_dataset), strict=True):
-        table = error_breakdown(result.evaluation, by="size")
-        groups = [label.get_text() for label in axes.get_yticklabels()]
-        for row, group in enumerate(groups):
-            part = table.filter(pl.col("group") == group)["object_share"].fill_null(0).fill_nan(0)
-            drawn = [class_widths[row] for class_widths in widths(axes)]
-            np.testing.assert_allclose(drawn, [*part, 0], atol=1e-12)
-
-
-def _dataset(result: Saved) -> str:
-    return result.dataset
-
-
 def test_results_without_objects_are_named_and_left_out(crowded: list[Saved]) -> None:
     some = [without_objects(crowded[0]), *crowded[2:]]
     figure = error_figure(FigureRequest(some))
@@ -79,7 +59,7 @@ def test_results_without_objects_are_named_and_left_out(crowded: list[Saved]) ->
     assert figure.get_suptitle().startswith(f"{crowded[0].method}: ")
     assert "official" in figure.get_suptitle()
     with pytest.raises(InputError, match="official"):
-        error_size_figure(FigureRequest(some[:1]))
+        error_figure(FigureRequest(some[:1]))
     assert error_section("crowded", some[:1]).bars == {}
 
 

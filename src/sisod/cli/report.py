@@ -35,7 +35,7 @@ def plot(
             metavar="NAME",
             autocompletion=shared.complete_figure,
             help="Draw only this figure: pr, roc, f, iou, size, size-log, size-quantile, number, "
-            "objects, false-objects, errors, errors-size, examples.",
+            "objects, false-objects, errors, examples.",
         ),
     ] = None,
     fmt: Annotated[

@@ -1,6 +1,5 @@
 """The error breakdown in tables, figures and bars of the page: by class, and by the size of objects."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_BAR, _NAMED_BAR = 0.16, 0.28  # inches of a bar with its gap; beside a name, which has up to two lines
+_BAR = 0.28  # inches of a bar with its gap, beside a name of up to two lines
 _LABELLED = 0.17  # inches from which a part of a bar has its number inside
 # without the two classes of pixels that no object is in
 OBJECT_CLASSES = tuple(name for name in ERROR_CLASSES if name not in ("in_frame", "below_min_area"))
@@ -159,7 +158,7 @@ def error_figure(request: FigureRequest) -> "Figure":
     columns = 2 if request.width == "double" else 1
     side = style.inches(request.width) / (5 if columns == 2 else 3)  # inches of the names
     length = (style.inches(request.width) - side) / columns - 0.2
-    heights = [_NAMED_BAR * len(runs) for runs in by_dataset.values() for _ in range(2 // columns)]
+    heights = [_BAR * len(runs) for runs in by_dataset.values() for _ in range(2 // columns)]
     notes = missing_errors(request.chosen)
     with style.new_panels(heights, columns, request.width, notes=notes) as (figure, panels):
         for (left, right), (name, runs) in zip(panels.reshape(-1, 2), by_dataset.items(), strict=True):
@@ -173,45 +172,6 @@ def error_figure(request: FigureRequest) -> "Figure":
         left.set_xlabel(style.wrapped("share of objects and false objects (%)", length))
         right.set_xlabel("share of all pixels (%)")
         style.add_legend(figure, {CLASS_TITLES[n]: fill for n, fill in CLASS_STYLES.items()}, bars=True)
-    return figure
-
-
-def error_size_figure(request: FigureRequest) -> "Figure":
-    """Draw the classes of objects by size: a panel for each method, a bar for each size group.
-
-    Args:
-        request: the results and options; results without predicted objects are named in a note.
-    """
-    by_dataset = _with_errors(request)
-    most = max(map(len, by_dataset.values()))
-    columns = math.ceil(most / math.ceil(most / (2 if request.width == "single" else 6)))
-    rows = []
-    for name, runs in by_dataset.items():
-        tables = {method: pooled_errors(seeds, by="size") for method, seeds in runs.items()}
-        sizes = used_groups(list(tables.values()))
-        members = [(f"{method}, {name}", table) for method, table in tables.items()]
-        rows += [(members[i : i + columns], sizes) for i in range(0, len(members), columns)]
-    heights = [_BAR * max(1, len(sizes)) for _, sizes in rows]
-    length = (style.inches(request.width) - 0.7) / columns - 0.3
-    notes = missing_errors(request.chosen)
-    with style.new_panels(heights, columns, request.width, notes=notes) as (figure, panels):
-        for row, (members, sizes) in zip(panels, rows, strict=True):
-            for axes in row[len(members) :]:
-                axes.set_axis_off()
-            for axes, (title, table) in zip(row, members, strict=False):
-                parts = [table.filter(table["group"] == group) for group in sizes]
-                _draw_bars(axes, sizes, parts, "object_share", length)
-                axes.set_title(style.wrapped(title, length + 0.15))
-                axes.set_xticks((0, 50, 100))
-                axes.set_xlabel("objects (%)")
-                axes.tick_params("y", labelleft=axes is row[0])
-                numbers = axes.secondary_yaxis("right")  # of objects
-                counts = [f"{int(part['objects'].sum()):,}" for part in parts]
-                numbers.set_yticks(range(len(counts)), counts, fontsize=style.SMALL_FONT)
-                numbers.tick_params(length=0, pad=1)
-                numbers.spines["right"].set_visible(False)
-        classes = {CLASS_TITLES[name]: CLASS_STYLES[name] for name in OBJECT_CLASSES}
-        style.add_legend(figure, classes, bars=True)
     return figure
 
 

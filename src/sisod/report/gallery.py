@@ -25,7 +25,7 @@ from sisod.report.drawing.curves import (
     object_figure,
 )
 from sisod.report.drawing.examples import example_figure
-from sisod.report.error_breakdown import error_figure, error_size_figure
+from sisod.report.error_breakdown import error_figure
 from sisod.report.missing import missing_curves
 from sisod.report.style import FigureRequest as FigureRequest
 from sisod.report.style import check_plot_path, figure_bytes, save_figure
@@ -43,7 +43,6 @@ FIGURES: "dict[str, Callable[[FigureRequest], Figure]]" = {
     "objects": object_figure,
     "false-objects": groups.false_object_figure,
     "errors": error_figure,
-    "errors-size": error_size_figure,
     "examples": example_figure,
 }
 # figures with a choice of metrics; the others show all that they can

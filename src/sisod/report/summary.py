@@ -158,22 +158,24 @@ def render(
                 "and method; leave it out"
             )
     keys = list(dict.fromkeys(key for table in tables for key in table))
-    names: list[dict[str, Any]] = [{"dataset": line.dataset, "method": line.method} for line in lines]
-    values = [{key: _rounded(line, key, style.digits) for key in keys} for line in lines]
-    if any(line.seeds > 1 for line in lines):
-        names = [name | {"seeds": line.seeds} for name, line in zip(names, lines, strict=True)]
-        values = [
-            row | {f"{key}_std": line.deviations.get(key, math.nan) for key in keys}
-            for row, line in zip(values, lines, strict=True)
-        ]
-    if kind == "csv":
-        return csv_text([name | row for name, row in zip(names, values, strict=True)])
-    return json_text(
-        [
-            name | {"metrics": _metrics_json(line, row)}
-            for name, row, line in zip(names, values, lines, strict=True)
-        ]
-    )
+    several = any(line.seeds > 1 for line in lines)
+    records = []
+    for line in lines:
+        record: dict[str, Any] = {"dataset": line.dataset, "method": line.method}
+        record |= {"seeds": line.seeds} if several else {}
+        values = {key: _rounded(line.summary.get(key, math.nan), style.digits) for key in keys}
+        if kind == "csv":
+            spreads = {f"{key}_std": line.deviations.get(key, math.nan) for key in keys if several}
+            records.append(record | values | spreads)
+        else:
+            metrics = {
+                key: {"value": None if is_nan(value) else value, "images": line.defined[key]}
+                | ({"deviation": line.deviations[key]} if key in line.deviations else {})
+                for key, value in values.items()
+                if key in line.summary
+            }
+            records.append(record | {"metrics": metrics})
+    return csv_text(records) if kind == "csv" else json_text(records)
 
 
 def make_grids(
@@ -339,15 +341,5 @@ def protocol_notes(protocols: Iterable[str]) -> list[str]:
     ]
 
 
-def _rounded(line: SummaryRow, key: str, digits: int | None) -> float:
-    value = line.summary.get(key, math.nan)
+def _rounded(value: float, digits: int | None) -> float:
     return value if digits is None or is_nan(value) else round(value, digits) + 0.0
-
-
-def _metrics_json(line: SummaryRow, values: Mapping[str, float]) -> dict[str, dict[str, float | None]]:
-    return {
-        key: {"value": None if is_nan(value) else value, "images": line.defined[key]}
-        | ({"deviation": line.deviations[key]} if key in line.deviations else {})
-        for key, value in values.items()
-        if key in line.summary
-    }

@@ -51,9 +51,9 @@ _OBJECT_GROUPS = {
 }
 # count -> its better direction, and what stands beside it
 _COUNTS: dict[str, tuple[Better, str]] = {
-    "count_found": ("up", "of {objects:,} objects in the ground truth"),
-    "count_predicted": ("none", "{precise:,} of them are salient in at least half of their pixels"),
-    "count_false": ("down", "of {predicted:,} predicted objects"),
+    "count_found": ("up", "of {objects:,.0f} objects in the ground truth"),
+    "count_predicted": ("none", "{precise:,.0f} of them are salient in at least half of their pixels"),
+    "count_false": ("down", "of {predicted:,.0f} predicted objects"),
 }
 _OBJECT_COLUMNS = [key for group in _OBJECT_GROUPS.values() for key in group if key not in _COUNTS]
 
@@ -134,7 +134,7 @@ class DatasetScores:
         self.runs = group_seeds(self.evaluations)  # several of a method named NAME@SEED
         self.methods = list(self.runs)
         self.counts = {
-            run: {name: int(evaluation.counts[name].sum()) for name in COUNTS}
+            run: {name: float(evaluation.counts[name].sum()) for name in COUNTS}
             for run, evaluation in self.evaluations.items()
             if evaluation.counts is not None
         }
