@@ -187,7 +187,7 @@ def test_what_cannot_be_compared_is_not_ranked(benchmark_root: Path, tmp_path: P
     write_report(saved, tmp_path / "r.html", resamples=20)
     page = (tmp_path / "r.html").read_text()
     assert (
-        "the methods are not compared with each other: &#39;A&#39; and &#39;B&#39; were scored" in page
+        "the methods are not compared with each other: &#39;A&#39; and &#39;B&#39; are results" in page
     )
     tables = Tables(page).tables
     for caption in ("Scores on D", "Objects on D", "All metrics on D"):
