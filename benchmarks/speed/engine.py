@@ -177,8 +177,7 @@ def measure_cells(effort: Effort) -> list[Row]:
             y, x = rng.integers(0, side - side // 20, 2)
             height, width = rng.integers(2, side // 20 + 2, 2)
             index[y : y + height, x : x + width] = place
-        boxes = np.tile([0, 0, side, side], (50, 1))
-        call = partial(nearest_component, index, boxes)
+        call = partial(nearest_component, index, 50)
         seconds = block_medians({"cells": [call] * 4}, repetitions=effort.blocks)["cells"]
         rows.append(_milliseconds(f"labels of cells, {side} x {side}, 50 objects", seconds, target))
     return rows

@@ -260,15 +260,6 @@ def test_kappa_by_hand() -> None:
     assert sisod.score(pred, gt)["kappa_binary"] == pytest.approx(7 / 12, abs=1e-15)
 
 
-@pytest.mark.needs("py_sod_metrics")
-def test_kappa_of_pysodmetrics_by_hand() -> None:
-    import py_sod_metrics
-
-    # the same counts; it takes (TN + FN)(TN + TP) for the second product: .8, .64: .16 / .36
-    handler = py_sod_metrics.KappaHandler(False, False)
-    assert handler(*(np.array(count) for count in (3, 1, 5, 1))) == pytest.approx(4 / 9, abs=1e-15)
-
-
 def test_adaptive_threshold_is_the_image_s() -> None:
     # mean .18, threshold .36: both pixels of the frame. The frame's own, 2 * .9 capped at 1, has one
     pred = np.array([[1, 0.8, 0, 0, 0, 0, 0, 0, 0, 0]])

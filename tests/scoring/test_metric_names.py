@@ -15,7 +15,6 @@ from sisod.scoring.metrics import (
     METRICS,
     alias_pairs,
     canonical_key,
-    check_metric,
     find_metrics,
 )
 
@@ -145,11 +144,3 @@ def test_case_and_separators_do_not_matter(key: str, data: st.DataObject) -> Non
 def test_the_most_similar_alias_is_suggested(name: str, key: str) -> None:
     with pytest.raises(ValueError, match=rf"unknown metric '{name}'; did you mean '{key}'\?"):
         find_metrics([name])
-
-
-def test_a_name_that_means_several_metrics_suggests_the_usual_ones() -> None:
-    for name in ("mIoU", "miou", "m_IoU"):
-        with pytest.raises(ValueError, match=r"; did you mean 'iou_binary' or 'iou_mean'\? available: "):
-            find_metrics([name])
-    with pytest.raises(ValueError, match=r"did you mean 'iou_mean'\? available: f_max, iou_mean$"):
-        check_metric("mIoU", ("f_max", "iou_mean"))

@@ -248,28 +248,6 @@ def test_a_false_object_changes_no_si_value_and_lowers_every_balanced_one() -> N
     assert repr(sisod.score(flooded, gt)) == repr(before)
 
 
-@pytest.mark.parametrize("transform", [np.flipud, np.fliplr, np.transpose])
-def test_flips_and_transposes_change_the_order_of_rows_only(transform: Any) -> None:
-    rng = np.random.default_rng(3)
-    for _ in range(5):
-        gt = cv2.GaussianBlur(rng.random((40, 50)), (0, 0), 2) > 0.52
-        pred = (255 * np.clip(cv2.GaussianBlur(rng.random((40, 50)), (0, 0), 2) * 6 - 2.5, 0, 1)).astype(
-            np.uint8
-        )
-        scorer = find_scorer(PROTOCOLS["default"], "all")
-        one = score_pair(scorer, pred, gt)
-        other = score_pair(scorer, transform(pred), transform(gt))
-        for key in OBJECT_KEYS:
-            if key in one.keys:
-                column = one.keys.index(key)
-                np.testing.assert_array_equal(one.values[0, column], other.values[0, column], key)
-        same = ("area", "share", "mean", "peak", "precision", "iou", "false")
-        rows = [
-            sorted(zip(*(s.predicted[key].tolist() for key in same), strict=True)) for s in (one, other)
-        ]
-        assert rows[0] == rows[1]
-
-
 @pytest.mark.parametrize("protocol", ["default", "paper", "pysodmetrics", "infrared", "cc"])
 @pytest.mark.parametrize("shape", [(1, 1), (1, 7), (9, 1), (20, 30)])
 @pytest.mark.parametrize("kind", ["uint8", "float64"])

@@ -317,27 +317,3 @@ def test_a_thousand_components() -> None:
     check_partition(sisod.partition(gt, min_area=1), parts)
     keys = find_metrics(None)
     check_scores(pred, gt, parts, partition=sisod.partition(gt, min_area=1), keys=keys)
-
-
-def test_arrays_that_are_not_contiguous() -> None:
-    grey, mask = noise((20, 26), 7), noise((20, 26), 8) > 128
-    mask[3:9, 4:12] = True
-    views: list[tuple[NDArray[Any], Mask]] = [
-        (grey.T, mask.T),
-        (grey[::2, ::3], mask[::2, ::3]),
-        (grey[::-1], mask[::-1]),
-        (grey[:, ::-1], mask[:, ::-1]),
-        (grey[::-2, 25:3:-2], mask[::-2, 25:3:-2]),
-        (np.asfortranarray(grey), np.asfortranarray(mask)),
-        ((grey / 255)[::2].T, mask[::2].T),
-        (grey.astype(np.uint16)[1::2, 1::2] * 257, mask[1::2, 1::2]),
-        (np.broadcast_to(grey[:1], grey.shape), mask),
-    ]
-    for pred, gt in views:
-        before = pred.copy(), gt.copy()
-        packed = sisod.score(pred.copy(), gt.copy(), metrics="all")
-        assert sisod.score(pred, gt, metrics="all") == pytest.approx(packed, abs=0, nan_ok=True)
-        np.testing.assert_array_equal(pred, before[0])
-        np.testing.assert_array_equal(gt, before[1])
-    check(grey[::2, ::3].T, mask[::2, ::3].T)
-    check(grey[::-2, ::-3], mask[::-2, ::-3])

@@ -42,10 +42,3 @@ def test_by_hand() -> None:
 def test_the_separable_form_of_the_error_is_si_mae() -> None:
     expected = sisod.score(GREY, GT, protocol="default+normalize=none", metrics=["si_mae"])["si_mae"]
     assert sisod.make_separable(mean_error)(GREY, GT) == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize("make", FORMS)
-def test_what_score_refuses_is_refused(make: object) -> None:
-    assert callable(make)
-    with pytest.raises(ValueError, match=r"pred is a float array with values from 0 to 252; expected"):
-        make(mean_error)(GREY.astype(np.float64), GT)

@@ -3,7 +3,7 @@
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -219,14 +219,6 @@ def test_kappa_is_that_of_sklearn(name: str) -> None:
         assert scores.curves["kappa"][t] == pytest.approx(expected, abs=1e-12), t
 
 
-def test_kappa_of_pysodmetrics_has_a_term_wrong() -> None:
-    """The reason why kappa has another witness; if this fails, PySODMetrics was corrected."""
-    counts = {"tp": 15, "fp": 5, "tn": 75, "fn": 5}
-    theirs = py_sod_metrics.KappaHandler(False, False)(**{k: np.array(v) for k, v in counts.items()})
-    right = cohen_kappa_score([1, 0, 0, 1], [1, 1, 0, 0], sample_weight=list(counts.values()))
-    assert abs(float(theirs) - right) > 0.05
-
-
 @every_pair
 def test_auc_is_that_of_sklearn(name: str) -> None:
     pair, values = find_pair(name), ours(name).values
@@ -268,50 +260,6 @@ def test_size_invariant_mae_of_pysodmetrics(name: str) -> None:
         assert sisod.PROTOCOLS["pysodmetrics"].partition(find_pair(name).gt).alpha == 0
     else:
         assert value == pytest.approx(theirs, abs=1e-12)
-
-
-def ring() -> Pair:
-    """One object that touches all four sides: its frame is the image."""
-    gt = np.ones((30, 40), np.bool_)
-    gt[3:-3, 3:-3] = False
-    return Pair(np.where(gt, 200, np.arange(40) * 3).astype(np.uint8), gt)
-
-
-def test_a_frame_that_covers_the_image_is_nan_in_pysodmetrics_only() -> None:
-    pair = ring()
-    assert math.isnan(peer_results(py_sod_metrics.SizeInvarianceMAE(), pair)["si_mae"])
-    values = sisod.score(pair.pred, pair.gt, protocol="pysodmetrics", metrics="mae,si_mae")
-    assert values["si_mae"] == values["mae"] == pytest.approx(np.abs(pair.p - pair.gt).mean(), abs=1e-12)
-
-
-def crowd() -> Pair:
-    """70 objects of 64 pixels: more than the 63 bits of PySODMetrics."""
-    gt = np.kron(np.ones((7, 10), np.bool_), np.pad(np.ones((8, 8), np.bool_), 1))
-    return Pair(np.where(gt, 180, 30).astype(np.uint8) + np.eye(*gt.shape, dtype=np.uint8), gt)
-
-
-@pytest.mark.parametrize(
-    ("make_pair", "error"),
-    [
-        (lambda: Pair(np.eye(9, dtype=np.uint8), np.ones((9, 9), np.bool_)), AssertionError),
-        (crowd, Exception),
-    ],
-    ids=["all salient", "70 objects"],
-)
-def test_where_pysodmetrics_crashes_ours_has_a_value(
-    make_pair: Callable[[], Pair], error: type[Exception]
-) -> None:
-    pair = make_pair()
-    with pytest.raises(error):
-        peer_results(py_sod_metrics.SizeInvarianceMAE(), pair)
-    p = pair.p.astype(np.float32)
-    values = sisod.score(p, pair.gt, protocol="pysodmetrics", metrics="mae,si_mae")
-    frames = sisod.PROTOCOLS["pysodmetrics"].partition(pair.gt)
-    errors = np.abs(p.astype(float) - pair.gt)
-    total = sum(errors[frame.window].mean() for frame in frames)
-    if frames.background.any():
-        total += frames.alpha * errors[frames.background].mean()
-    assert values["si_mae"] == pytest.approx(total / (len(frames) + frames.alpha), abs=1e-12)
 
 
 def test_ties_for_the_largest_are_all_kept_as_pysodmetrics_does() -> None:

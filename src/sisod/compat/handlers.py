@@ -2,7 +2,7 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,10 @@ from sisod.compat.pairs import CheckedPair, WindowCounts, shared_pair
 from sisod.scoring.arrays import Values
 
 
-class _RatioHandler(ABC):
+class _RatioHandler:
     """Settings and results of a handler. One of your own needs the same attributes and the call."""
+
+    _score: Callable[..., Values]  # of the counts
 
     def __init__(
         self,
@@ -34,36 +36,29 @@ class _RatioHandler(ABC):
         """Return the metric of one or several confusion matrices."""
         return self._score(tp, fp, tn, fn)
 
-    @abstractmethod
-    def _score(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values: ...
-
 
 class IOUHandler(_RatioHandler):
     """Intersection over union: TP / (TP + FP + FN)."""
 
-    def _score(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
-        return _ratio(tp, tp + fp + fn)
+    _score = staticmethod(lambda tp, fp, _tn, fn: _ratio(tp, tp + fp + fn))
 
 
 class SpecificityHandler(_RatioHandler):
     """Specificity, the true negative rate: TN / (TN + FP)."""
 
-    def _score(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
-        return _ratio(tn, tn + fp)
+    _score = staticmethod(lambda _tp, fp, tn, _fn: _ratio(tn, tn + fp))
 
 
 class DICEHandler(_RatioHandler):
     """Dice coefficient: 2 TP / (2 TP + FP + FN)."""
 
-    def _score(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
-        return _ratio(2 * tp, 2 * tp + fp + fn)
+    _score = staticmethod(lambda tp, fp, _tn, fn: _ratio(2 * tp, 2 * tp + fp + fn))
 
 
 class OverallAccuracyHandler(_RatioHandler):
     """Share of pixels that are classified correctly: (TP + TN) / all."""
 
-    def _score(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:
-        return _ratio(tp + tn, tp + fp + tn + fn)
+    _score = staticmethod(lambda tp, fp, tn, fn: _ratio(tp + tn, tp + fp + tn + fn))
 
 
 class KappaHandler(_RatioHandler):
@@ -78,29 +73,25 @@ class KappaHandler(_RatioHandler):
 class PrecisionHandler(_RatioHandler):
     """Precision: TP / (TP + FP)."""
 
-    def _score(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
-        return _ratio(tp, tp + fp)
+    _score = staticmethod(lambda tp, fp, _tn, _fn: _ratio(tp, tp + fp))
 
 
 class RecallHandler(_RatioHandler):
     """Recall, the true positive rate or sensitivity: TP / (TP + FN)."""
 
-    def _score(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
-        return _ratio(tp, tp + fn)
+    _score = staticmethod(lambda tp, _fp, _tn, fn: _ratio(tp, tp + fn))
 
 
 class FPRHandler(_RatioHandler):
     """False positive rate: FP / (FP + TN)."""
 
-    def _score(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
-        return _ratio(fp, fp + tn)
+    _score = staticmethod(lambda _tp, fp, tn, _fn: _ratio(fp, fp + tn))
 
 
 class BERHandler(_RatioHandler):
     """Balanced error rate: 1 - (recall + specificity) / 2, where a rate without pixels is 0."""
 
-    def _score(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:
-        return 1 - (_ratio(tp, tp + fn) + _ratio(tn, tn + fp)) / 2
+    _score = staticmethod(lambda tp, fp, tn, fn: 1 - (_ratio(tp, tp + fn) + _ratio(tn, tn + fp)) / 2)
 
 
 class FmeasureHandler(_RatioHandler):

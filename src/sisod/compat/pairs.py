@@ -191,12 +191,10 @@ def _checked_pair(
 
 
 def _check_plane(array: NDArray[Any], name: str) -> None:
-    if array.dtype.kind not in "biuf":
-        raise TypeError(f"{name} has dtype {array.dtype}; expected numbers, usually uint8 from 0 to 255")
-    if array.ndim != 2 or array.size == 0:
+    if array.dtype.kind not in "biuf" or array.ndim != 2 or array.size == 0:
         raise ValueError(
-            f"{name} has shape {array.shape}; expected (height, width) with at least one pixel; "
-            "pass one grey map at a time"
+            f"{name} has dtype {array.dtype} and shape {array.shape}; expected numbers, usually uint8 "
+            "from 0 to 255, (height, width) with at least one pixel; pass one grey map at a time"
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sisod.common.arguments import short_repr
+from sisod.common.arguments import check_int, short_repr
 from sisod.common.exceptions import UsageError
 from sisod.compat.context import ContextMeasure
 from sisod.compat.handlers import (
@@ -166,8 +166,7 @@ class MSIoU:
         with_binary: bool = False,
         num_levels: int = 10,
     ) -> None:
-        if num_levels < 2:
-            raise ValueError(f"num_levels must be at least 2, got {short_repr(num_levels)}")
+        check_int("num_levels", num_levels, least=2)
         self.dynamic_results: list[Values] | None = [] if with_dynamic else None
         self.adaptive_results: list[float] | None = [] if with_adaptive else None
         self.binary_results: list[float] | None = [] if with_binary else None

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 from torch.utils.data import Dataset, default_collate
 
-from sisod.losses.cells import nearest_objects
 from sisod.losses.checks import Target, read_target
 from sisod.losses.components import find_objects
 from sisod.losses.tracing import raise_if_vmapped
+from sisod.scoring.counting.components import nearest_component
 from sisod.scoring.loss_options import Mode, PartKind, Weighting
 
 
@@ -117,7 +117,9 @@ def parts_in(target: Target, weighting: Weighting) -> dict[str, Tensor]:
     boxes = torch.from_numpy(np.column_stack([*columns, objects.low, objects.high]))
     if weighting.parts == "boxes":
         return {"boxes": boxes}
-    labels = nearest_objects(objects)
+    labels, count = objects.index_map(), np.bincount(objects.plane, minlength=objects.shape[0])
+    for plane in np.flatnonzero(count):
+        labels[plane] = nearest_component(labels[plane], int(count[plane]))
     small = labels.astype(np.int16) if labels.max(initial=0) <= np.iinfo(np.int16).max else labels
     shape = (-1, target.channels, *labels.shape[1:]) if weighting.mode == "multilabel" else labels.shape
     return {"boxes": boxes, "labels": torch.from_numpy(small.reshape(shape))}

@@ -154,19 +154,6 @@ def unit_values(pred: Map, *, normalize: Normalize) -> Values:
     return np.asarray(p, dtype=np.float64)
 
 
-def above_half(pred: Map, *, normalize: Normalize) -> Mask:
-    """Return where p > 0.5.
-
-    Example:
-        >>> above_half(np.array([[0, 90, 100, 180]], dtype=np.uint8), normalize="minmax")
-        array([[False, False,  True,  True]])
-    """
-    if pred.dtype == np.uint8:
-        table = grey_table(int(pred.min()), int(pred.max()), normalize=normalize)
-        return np.asarray(cv2.LUT(pred, (table > 0.5).view(np.uint8))).view(np.bool_)
-    return unit_values(pred, normalize=normalize) > 0.5
-
-
 def grey_table(low: int, high: int, *, normalize: Normalize) -> Values:
     """Return p of the 256 grey values, for a map with the minimum `low` and the maximum `high`."""
     p = np.arange(256) / 255
@@ -178,8 +165,7 @@ def grey_table(low: int, high: int, *, normalize: Normalize) -> Values:
 
 def as_array(array: ArrayLike, name: str) -> NDArray[Any]:
     """Convert to an array; raise for masked pixels, since the conversion would uncover their values."""
-    rows = array if isinstance(array, list | tuple) else [array]
-    if any(isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row) for row in rows):
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
         raise ValueError(
             f"{name} is a masked array with masked pixels; expected a value for every pixel; "
             f"fill them first, for example with {name}.filled(0)"
@@ -209,12 +195,11 @@ def _plane(array: ArrayLike, name: str) -> NDArray[Any]:
 
 def _check_unit_range(array: NDArray[Any], name: str) -> None:
     low, high = float(np.min(array)), float(np.max(array))  # NaN if any pixel is NaN
-    if np.isnan(low):
-        raise ValueError(f"{name} contains NaN pixels; expected values in [0, 1]; replace them first")
-    if low < 0 or high > 1:
-        rounding = low > -_ROUNDING and high < 1 + _ROUNDING
-        advice = "apply the sigmoid to logits, or divide grey values by 255"
+    if not (low >= 0 and high <= 1):
+        advice = "apply the sigmoid to logits, divide grey values by 255, replace NaN"
+        if low > -_ROUNDING and high < 1 + _ROUNDING:
+            advice = "clip it: rounding has moved values beyond these limits"
         raise ValueError(
             f"{name} is a float array with values from {low:.9g} to {high:.9g}; expected [0, 1]; "
-            + ("clip it: rounding has moved values beyond these limits" if rounding else advice)
+            + advice
         )

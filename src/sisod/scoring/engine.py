@@ -239,7 +239,7 @@ class CountScorer:
             alpha_terms=alpha_terms(protocol.alpha, image.background_area, gt.size, framed),
         )
         curve = _needs_objects(self.keys, curve=True)
-        predicted = measured_objects(pred, gt, partition, protocol, image, curve=curve)
+        predicted = measured_objects(image, pred, gt, partition, protocol, curve=curve)
         counts = grey_histogram(image.counts, image.ends, protocol.normalize)
         n_tiny = int(np.count_nonzero(image.areas < least))
         return partition, counts, predicted, n_tiny, image.n_left_out

@@ -51,21 +51,6 @@ _N_THRESHOLDS = 258  # 256 levels, p > 0.5, and the adaptive one
 _NO_OBJECTS = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
 
 
-class MeasuredObjects(NamedTuple):
-    """Predicted objects: see `PredictedObjects` for the names."""
-
-    boxes: Integers
-    areas: Integers
-    salient: Integers
-    spilled: Integers
-    match: Integers
-    shared: Integers
-    holder: Integers
-    missed: Integers
-    iou: Values
-    histograms: Values
-
-
 class MeasuredImage(NamedTuple):
     """What the kernel counts in an 8-bit image.
 
@@ -77,7 +62,8 @@ class MeasuredImage(NamedTuple):
         ends: the least and the largest grey value.
         background_area: pixels in no frame.
         n_left_out: components without a frame.
-        objects: predicted objects.
+        objects: attributes of `PredictedObjects`; None if they were not asked for.
+        histograms: of each predicted object x 256; empty if they were not asked for.
     """
 
     boxes: Integers
@@ -87,7 +73,8 @@ class MeasuredImage(NamedTuple):
     ends: tuple[int, int]
     background_area: int
     n_left_out: int
-    objects: MeasuredObjects | None
+    objects: dict[str, NDArray[Any]] | None
+    histograms: Values
 
 
 class ImageValues(NamedTuple):
@@ -141,28 +128,34 @@ def measure(
     )
     boxes, areas, frame_areas = _boxes_and_areas(truth)
     n = len(areas)
-    measured = None
+    measured, grey_counts = None, b""
     if predicted is not None:
         found, integers, iou, grey_counts = predicted
         own_boxes, own_areas, _ = _boxes_and_areas(found)
-        columns = np.frombuffer(integers, np.int64)
-        n_own = len(own_areas)
-        salient, spilled, match, shared = columns[: 4 * n_own].reshape(4, n_own)
-        holder, missed = columns[4 * n_own :].reshape(2, n)
-        measured = MeasuredObjects(
-            boxes=own_boxes,
-            areas=own_areas,
-            salient=salient,
-            spilled=spilled,
-            match=match,
-            shared=shared,
-            holder=holder,
-            missed=missed,
-            iou=np.frombuffer(iou),
-            histograms=np.frombuffer(grey_counts).reshape(-1, 256),
-        )
-    rows = np.frombuffer(counts).reshape(n + 2, 2, 256)
-    return MeasuredImage(boxes, areas, frame_areas, rows, ends, background_area, n_left_out, measured)
+        columns, split = np.frombuffer(integers, np.int64), 4 * len(own_areas)
+        salient, spilled, match, _ = columns[:split].reshape(4, len(own_areas))
+        holder, missed = columns[split:].reshape(2, n)
+        measured = {
+            "boxes": own_boxes,
+            "areas": own_areas,
+            "salient": salient,
+            "match": match,
+            "iou": np.frombuffer(iou),
+            "spilled_pixels": spilled,
+            "holder": holder,
+            "missed_pixels": missed,
+        }
+    return MeasuredImage(
+        boxes,
+        areas,
+        frame_areas,
+        counts=np.frombuffer(counts).reshape(n + 2, 2, 256),
+        ends=ends,
+        background_area=background_area,
+        n_left_out=n_left_out,
+        objects=measured,
+        histograms=np.frombuffer(grey_counts).reshape(-1, 256),
+    )
 
 
 def _boxes_and_areas(data: bytes) -> tuple[Integers, Integers, Integers]:

@@ -37,7 +37,12 @@ _PARAMETERS: dict[str, tuple[str, ...]] = {
     "auc": (),
     "tversky": ("a", "b"),
 }
-_EXAMPLES = {"focal": "focal(2)", "tversky": "tversky(0.3,0.7)"}
+# name of a term -> how it is written, if not as its name alone
+_EXAMPLES = {
+    "focal": ("focal(2)",),
+    "dice": ("dice", "dice(squared=false)"),
+    "tversky": ("tversky(0.3,0.7)",),
+}
 TERM_NAMES = tuple(
     f"{name}({','.join(names)})" if names else name for name, names in _PARAMETERS.items()
 )
@@ -58,8 +63,7 @@ def parse_term(text: object) -> tuple[str, dict[str, float]]:
         ('tversky', {'a': 0.3, 'b': 0.7})
     """
     if isinstance(text, str) and (dice := _DICE.fullmatch(text)):
-        is_squared = dice[1].lower() == "true"
-        return ("dice", {}) if is_squared else ("tversky", {"a": 0.5, "b": 0.5})
+        text = "dice" if dice[1].lower() == "true" else "tversky(0.5,0.5)"
     match = _TERM.fullmatch(text) if isinstance(text, str) else None
     if match is None or match[1] not in _PARAMETERS:
         raise UsageError(unknown_name_message("term", text, TERM_NAMES))
@@ -67,11 +71,8 @@ def parse_term(text: object) -> tuple[str, dict[str, float]]:
     numbers = [] if inside is None else [number.strip() for number in inside.split(",")]
     parameters = _PARAMETERS[name]
     if len(numbers) != len(parameters) or not all(_NUMBER.fullmatch(number) for number in numbers):
-        if not parameters:
-            others = " or 'dice(squared=false)'" if name == "dice" else ""
-            raise UsageError(f"term {short_repr(text)} takes no numbers; write {name!r}{others}")
-        count = "a number" if len(parameters) == 1 else f"{len(parameters)} numbers"
-        raise UsageError(f"term {short_repr(text)} needs {count}, 0 or more, as in {_EXAMPLES[name]!r}")
+        forms = " or ".join(map(repr, _EXAMPLES.get(name, (name,))))
+        raise UsageError(f"term {short_repr(text)} is not valid; write {forms}")
     return name, check_term_numbers(name, *map(float, numbers))
 
 
@@ -121,14 +122,10 @@ class Weighting:
         check_flag("check_parts", self.check_parts)
         check_number("image_weight", self.image_weight, most=1)
         check_number("gamma", self.gamma, most=1)
-        if self.parts != "boxes" and self.gamma != 1:
+        if self.parts != "boxes" and (self.gamma, self.alpha) != (1, "ratio"):
             raise UsageError(
-                f"gamma weighs boxes by their size, but parts is {self.parts!r}; leave gamma at 1"
-            )
-        if self.parts != "boxes" and self.alpha != "ratio":
-            raise UsageError(
-                f"alpha weighs the background between boxes, but parts is {self.parts!r}; "
-                "leave alpha at 'ratio'"
+                f"gamma and alpha weigh boxes and the background between them, but parts is "
+                f"{self.parts!r}; leave gamma at 1 and alpha at 'ratio'"
             )
         if not self.normalize and (self.parts, self.image_weight, self.gamma) != ("boxes", 0, 1):
             raise UsageError(

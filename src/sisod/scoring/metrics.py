@@ -27,7 +27,7 @@ _WEIGHTED = ("weightedf", "weightedfm", "weightedfmeasure")
 SPELLINGS = {
     "mae": ("m", "meanabsoluteerror"),
     "mse": ("meansquarederror",),
-    "f": ("fm", "fmeasure", "fbeta", "fscore"),
+    "f": ("fm", "mf", "fmeasure", "fbeta", "fscore"),
     "precision": ("prec", "ppv"),
     "recall": ("tpr", "sensitivity"),
     "iou": ("jaccard",),
@@ -49,16 +49,8 @@ SPELLINGS = {
     "object_recall": ("found", "objectsfound"),
     "pq": ("panopticquality",),
 }
-FORM_SPELLINGS = {
-    "mean": ("mean", "avg"),
-    "max": ("max",),
-    "adaptive": ("adp", "adaptive"),
-    "binary": ("bin", "binary"),
-}
+SHORT_FORMS = {"mean": "avg", "adaptive": "adp", "binary": "bin"}
 
-SHORT_NAMES = {"mf": "f_mean"}  # an m before other metrics may mean several things
-# names that may mean several metrics -> those that are suggested
-AMBIGUOUS = {"miou": ("iou_binary", "iou_mean")}
 # letters of symbols -> their names, under which they are known above; some write the w of F as an omega
 _GREEK = str.maketrans(
     {"\N{GREEK SMALL LETTER ALPHA}": "alpha", "β": "beta", "ξ": "xi", "φ": "phi", "ω": "w"}
@@ -210,23 +202,16 @@ def alias_pairs() -> Iterator[tuple[str, str]]:
 
     F and E without a form are the mean over thresholds, all other curves the value at p > 0.5.
     """
-    for key in METRICS:
-        if not is_custom(key):  # the user's are found under their own names only
-            yield squeeze(key), key
-    yield from SHORT_NAMES.items()
-    for family in FAMILIES:
-        names = (family.key, *SPELLINGS.get(family.key, ()))
-        for si, name in product(("", "si")[: 1 + family.size_invariant], names):
-            start = f"{si}_{family.key}" if si else family.key
-            if family.kind != "curve":
-                yield squeeze(si + name), start
-                continue
-            yield squeeze(si + name), f"{start}_{'mean' if family.key in ('f', 'e') else 'binary'}"
-            for form, spellings in FORM_SPELLINGS.items():
-                for text in spellings:
-                    yield from (
-                        (squeeze(si + order), f"{start}_{form}") for order in (name + text, text + name)
-                    )
+    built_in = [metric for key, metric in METRICS.items() if not is_custom(key)]  # the user's have none
+    yield from ((squeeze(metric.key), metric.key) for metric in built_in)
+    for metric in built_in:
+        family = metric.family.key
+        forms = {metric.form, SHORT_FORMS.get(metric.form, metric.form)}
+        if metric.form == ("mean" if family in ("f", "e") else "binary"):
+            forms.add("")
+        for name, form in product((family, *SPELLINGS.get(family, ())), forms):
+            for text in (name + form, form + name):
+                yield squeeze("si" * metric.size_invariant + text), metric.key
 
 
 @lru_cache
@@ -248,12 +233,10 @@ def check_metric(key: object, known: Collection[str], *, what: str = "metric") -
     """Raise if a name is none of the known keys; suggest the key with the most similar alias."""
     if isinstance(key, str) and key in known:
         return
-    near: Sequence[str] = ()
+    near = []
     if isinstance(key, str):
-        name = squeeze(key)
         aliases = {alias: full for alias, full in _aliases().items() if full in known}
-        near = [meant for meant in AMBIGUOUS.get(name, ()) if meant in known]
-        near = near or [aliases[alias] for alias in similar_names(name, aliases)[:1]]
+        near = [aliases[alias] for alias in similar_names(squeeze(key), aliases)[:1]]
     raise UsageError(unknown_name_message(what, key, known, near=near, command="sisod metrics"))
 
 

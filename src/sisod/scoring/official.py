@@ -6,17 +6,16 @@ threshold curve has 100 points. The two codes, SI-SOD and SI_Metric, resize the 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sisod.common.exceptions import UsageError
 from sisod.scoring.arrays import Map, Mask, Values, as_array, as_map, as_mask, looks_binary, unit_values
 from sisod.scoring.counting.histograms import LEVELS
-from sisod.scoring.metrics import PAPER_KEYS, MetricChoice, find_metrics, listed_keys
+from sisod.scoring.metrics import PAPER_KEYS, MetricChoice, check_metric, find_metrics, listed_keys
 from sisod.scoring.partition import Partition
 from sisod.scoring.protocols import Protocol
 from sisod.scoring.scores import INVERTED_AUC, Scores, object_geometry
@@ -27,33 +26,6 @@ Boxes = list[tuple[int, int, int, int]]
 _SIDE = 384
 _EPSILON = 1e-20
 _THRESHOLDS = np.linspace(0, 1, 100, dtype=np.float32)
-
-
-@dataclass(frozen=True, eq=False)
-class OfficialImage:
-    """Scores of one image.
-
-    Attributes:
-        values: metric key -> value; never NaN.
-        objects: columns of the object table. Only boxes (on the grid), sizes and `mae` are defined, the
-            rest is NaN: the regions of F and AUC are not the objects.
-        shape: height and width of the ground truth.
-        alpha: weight of the background.
-        looks_binary: an integer prediction with maximum 1.
-        n_left_out: components without a box, below the least area or lost in the resize.
-    """
-
-    values: dict[str, float]
-    objects: dict[str, NDArray[np.generic]]
-    shape: tuple[int, int]
-    alpha: float
-    looks_binary: bool
-    n_left_out: int
-
-    @property
-    def n_objects(self) -> int:
-        """Number of frames."""
-        return len(self.objects["y0"])
 
 
 @dataclass(frozen=True)
@@ -75,8 +47,12 @@ class OfficialScorer:
         partition: Partition | None = None,
         *,
         labels: NDArray[np.integer] | None = None,
-    ) -> OfficialImage:
-        """Score one pair on the grid; the two may differ in shape."""
+    ) -> Scores:
+        """Score one pair on the grid; the two may differ in shape.
+
+        Of the object table only boxes (on the grid), sizes and `mae` are defined, the rest is NaN: the
+        regions of F and AUC are not the objects. There are no curves of 256 thresholds.
+        """
         if partition is not None or labels is not None:
             given = "partition=" if labels is None else "labels"
             raise ValueError(
@@ -92,38 +68,36 @@ class OfficialScorer:
         else:
             p, g = _resize(p, cv2.INTER_LINEAR), _resize(g, cv2.INTER_NEAREST)
         parts = _cut(mask, self.protocol.min_area)
-        return OfficialImage(
-            values=_values(p, g, parts),
-            objects=_objects(p, g, parts),
-            shape=(mask.shape[0], mask.shape[1]),
-            alpha=parts.alpha,
-            looks_binary=looks_binary(pred),
-            n_left_out=parts.n_components - len(parts.boxes),
-        )
-
-    def finish(self, images: Sequence[OfficialImage]) -> Scores:
-        """Collect the scores of a batch; there are no curves of 256 thresholds."""
+        values, n_objects = _values(p, g, parts), len(parts.boxes)
         return Scores(
             keys=self.keys,
-            values=np.array([[image.values[key] for key in self.keys] for image in images]),
+            values=np.array([[values[key] for key in self.keys]]),
             curve_names=("f", "si_f"),
-            curves=np.full((len(images), 2, LEVELS), np.nan),
-            objects={
-                column: np.concatenate([image.objects[column] for image in images])
-                for column in images[0].objects
-            },
+            curves=np.full((1, 2, LEVELS), np.nan),
+            objects=_objects(p, g, parts),
             predicted={},
             object_counts={},
-            shapes=np.array([image.shape for image in images]),
-            n_objects=np.array([image.n_objects for image in images]),
-            alphas=np.array([image.alpha for image in images]),
-            looks_binary=np.array([image.looks_binary for image in images]),
-            looks_inverted=np.array(
-                [image.n_objects > 0 and image.values["auc"] < INVERTED_AUC for image in images]
-            ),
-            n_tiny=np.zeros(len(images), dtype=np.int64),  # the released code has no such rule
-            n_left_out=np.array([image.n_left_out for image in images]),
+            shapes=np.array([mask.shape]),
+            n_objects=np.array([n_objects]),
+            alphas=np.array([parts.alpha]),
+            looks_binary=np.array([looks_binary(pred)]),
+            looks_inverted=np.array([n_objects > 0 and values["auc"] < INVERTED_AUC]),
+            n_tiny=np.array([0]),  # the released code has no such rule
+            n_left_out=np.array([parts.n_components - n_objects]),
         )
+
+    def finish(self, images: Sequence[Scores]) -> Scores:
+        """Join the scores of a batch."""
+        joined: dict[str, Any] = {
+            field.name: np.concatenate([getattr(image, field.name) for image in images])
+            for field in fields(Scores)
+            if isinstance(getattr(images[0], field.name), np.ndarray)
+        }
+        objects = {
+            column: np.concatenate([image.objects[column] for image in images])
+            for column in images[0].objects
+        }
+        return replace(images[0], **joined, objects=objects)
 
 
 def find_official_metrics(metrics: MetricChoice) -> tuple[str, ...]:
@@ -132,10 +106,7 @@ def find_official_metrics(metrics: MetricChoice) -> tuple[str, ...]:
         return PAPER_KEYS
     keys = find_metrics(metrics)
     for key in keys:
-        if key not in PAPER_KEYS:
-            raise UsageError(
-                f"the paper's released code has no {key}; its metrics are {', '.join(PAPER_KEYS)}"
-            )
+        check_metric(key, PAPER_KEYS, what="metric of the paper's released code")
     return keys
 
 
@@ -215,13 +186,13 @@ def _values(p: Grey, g: Grey, parts: _Parts) -> dict[str, float]:
     stretched = (p - low + np.float32(_EPSILON)) / (high - low + np.float32(_EPSILON))
     reached, reached_stretched = _reached(p), _reached(stretched)
     regions = parts.regions() or [np.ones((_SIDE, _SIDE), dtype=np.bool_)]
-    f_curve = _count(reached_stretched, g).f_curve()
-    f_regions = [_count(reached_stretched, g, region).f_curve() for region in regions]
+    f_curve = _f_curve(*_count(reached_stretched, g))
+    f_regions = [_f_curve(*_count(reached_stretched, g, region)) for region in regions]
     return {
         "mae": float(error.mean()),
         "si_mae": _si_mae(error, parts),
-        "auc": _count(reached, g).auc(),
-        "si_auc": float(np.mean([_count(reached, g, region).auc() for region in regions])),
+        "auc": _auc(*_count(reached, g)),
+        "si_auc": float(np.mean([_auc(*_count(reached, g, region)) for region in regions])),
         "f_mean": float(f_curve.mean()),
         "si_f_mean": float(np.mean([curve.mean() for curve in f_regions])),
         "f_max_image": float(f_curve.max()),
@@ -246,40 +217,35 @@ def _reached(p: Grey) -> NDArray[np.int64]:
     return np.searchsorted(_THRESHOLDS, p, side="right")
 
 
-@dataclass(frozen=True, eq=False)
-class _ThresholdCounts:
-    """Counts at the thresholds.
+def _f_curve(hits: Values, predicted: Values, truth: float) -> Values:
+    """Return F at every threshold from what `_count` returns."""
+    precision, recall = hits / (predicted + 1), hits / (truth + 1)
+    total = 0.3 * precision + recall
+    f = np.divide(1.3 * precision * recall, total, out=np.zeros_like(total), where=total > 0)
+    return np.asarray(f)
 
-    Attributes:
-        hits: sum of the ground truth over the predicted pixels, per threshold.
-        predicted: number of predicted pixels, per threshold.
-        truth: sum of the ground truth.
+
+def _auc(hits: Values, predicted: Values, truth: float) -> float:
+    """Return the area under the curve from what `_count` returns."""
+    tpr = hits / (truth + 1)
+    fpr = (predicted - hits) / (_SIDE**2 - truth + 1)
+    # already sorted: TPR and FPR only rise as the threshold falls
+    return float(np.trapezoid(tpr[::-1], fpr[::-1]))
+
+
+def _count(
+    reached: NDArray[np.int64], g: Grey, region: Mask | None = None
+) -> tuple[Values, Values, float]:
+    """Return the sum of the ground truth over the predicted pixels and their number, per threshold.
+
+    They are followed by the sum of the ground truth. Counts are of the whole grid, as if everything
+    outside the region were 0.
     """
-
-    hits: Values
-    predicted: Values
-    truth: float
-
-    def f_curve(self) -> Values:
-        precision, recall = self.hits / (self.predicted + 1), self.hits / (self.truth + 1)
-        total = 0.3 * precision + recall
-        f = np.divide(1.3 * precision * recall, total, out=np.zeros_like(total), where=total > 0)
-        return np.asarray(f)
-
-    def auc(self) -> float:
-        tpr = self.hits / (self.truth + 1)
-        fpr = (self.predicted - self.hits) / (_SIDE**2 - self.truth + 1)
-        # already sorted: TPR and FPR only rise as the threshold falls
-        return float(np.trapezoid(tpr[::-1], fpr[::-1]))
-
-
-def _count(reached: NDArray[np.int64], g: Grey, region: Mask | None = None) -> _ThresholdCounts:
-    """Count the whole grid, as if everything outside the region were 0."""
     inside = reached.ravel() if region is None else reached[region]
     truth = (g.ravel() if region is None else g[region]).astype(np.float64)
     hits, predicted = _above(inside, truth), _above(inside, np.ones_like(truth))
     predicted[0] += _SIDE**2 - len(inside)  # a 0 reaches the first threshold, which is 0
-    return _ThresholdCounts(hits, predicted, float(truth.sum()))
+    return hits, predicted, float(truth.sum())
 
 
 def _above(reached: NDArray[np.int64], weights: Values) -> Values:

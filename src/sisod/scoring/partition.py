@@ -4,12 +4,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, TypeVar, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sisod.common.arguments import check_choice, is_number, short_repr
+from sisod.common.exceptions import UsageError
 from sisod.scoring.arrays import Integers, Mask, Window, as_array, as_mask
 from sisod.scoring.counting.components import (
     NO_COMPONENTS,
@@ -23,7 +24,6 @@ from sisod.scoring.counting.components import (
 
 Kind = Literal["boxes", "voronoi"]
 Alpha = Literal["ratio", "union"] | float
-_T = TypeVar("_T", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ class Partition:
     def background(self) -> Mask:
         """True for pixels in no frame."""
         if self.regions is not None:
-            return _read_only(np.zeros(self.shape, dtype=np.bool_))
-        return _read_only(_outside(self.boxes, self.shape))
+            return np.zeros(self.shape, dtype=np.bool_)
+        return _outside(self.boxes, self.shape)
 
     @property
     def size(self) -> int:
@@ -187,7 +187,7 @@ def check_partition_settings(
     """Raise if one of the settings of a partition is not valid."""
     check_choice("kind", kind, get_args(Kind))
     if not isinstance(connectivity, int | np.integer) or connectivity not in (4, 8):
-        raise ValueError(f"connectivity must be 4 or 8, got {short_repr(connectivity)}")
+        raise UsageError(f"connectivity must be 4 or 8, got {short_repr(connectivity)}")
     least_area(min_area, 1)
     check_alpha(alpha)
 
@@ -219,13 +219,11 @@ def cut_labels(
 ) -> Partition:
     """Cut an instance label map: one frame per label, connected or not."""
     array = as_array(labels, "labels")
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"labels has dtype {array.dtype}; expected integers with 0 as background")
-    if array.ndim != 2 or array.size == 0 or array.min() < 0:
+    if array.dtype.kind not in "iu" or array.ndim != 2 or array.size == 0 or array.min() < 0:
         least = f" and the least value {array.min()}" if array.size else ""
         raise ValueError(
-            f"labels has shape {array.shape}{least}; expected (height, width), 0 for background and "
-            "others above"
+            f"labels has dtype {array.dtype}, shape {array.shape}{least}; expected integers, (height, "
+            "width), 0 for background and others above"
         )
     components = label_instances(array)
     return _cut(components, array.shape, min_area=min_area, keep_ties=keep_ties, kind=kind, alpha=alpha)
@@ -233,16 +231,11 @@ def cut_labels(
 
 def least_area(min_area: float, size: int) -> int:
     """Return the least area in pixels of a component with a frame, in an image of `size` pixels."""
-    if isinstance(min_area, bool) or not isinstance(min_area, int | float | np.number):
-        raise TypeError(
-            f"min_area must be an int (pixels) or a float (share of the image), "
-            f"got {short_repr(min_area)}"
-        )
     is_int = isinstance(min_area, int | np.integer)
-    if not 0 <= min_area <= (math.inf if is_int else 1):
-        raise ValueError(
-            f"min_area must not be negative, and as a float is a share of the image in [0, 1], got "
-            f"{min_area}; pass an int for pixels"
+    if not is_number(min_area) or not 0 <= min_area <= (math.inf if is_int else 1):
+        raise UsageError(
+            "min_area must be an int >= 0 (pixels) or a float in [0, 1] (share of the image), got "
+            f"{short_repr(min_area)}"
         )
     if is_int:
         return int(min_area)
@@ -273,18 +266,18 @@ def _cut(
     if kind == "boxes" or not len(kept):
         background_area = int(np.count_nonzero(_outside(boxes, shape)))
     else:
-        regions = _read_only(nearest_component(components.index_map(kept), boxes))
+        regions = nearest_component(components.index_map(kept), len(kept))
         frame_areas = np.bincount(regions.ravel(), minlength=len(kept))
     return Partition(
-        boxes=_read_only(boxes),
-        areas=_read_only(components.areas[kept]),
-        frame_areas=_read_only(frame_areas),
+        boxes=boxes,
+        areas=components.areas[kept],
+        frame_areas=frame_areas,
         shape=(shape[0], shape[1]),
         background_area=background_area,
         alpha_terms=alpha_terms(alpha, background_area, math.prod(shape), int(frame_areas.sum())),
         regions=regions,
         components=components,
-        framed=_read_only(kept),
+        framed=kept,
     )
 
 
@@ -331,8 +324,3 @@ def alpha_terms(alpha: Alpha, background_area: int, size: int, frame_area: int) 
         return float(alpha), 1.0
     framed = frame_area if alpha == "ratio" else size - background_area
     return float(background_area), float(framed)
-
-
-def _read_only(array: NDArray[_T]) -> NDArray[_T]:
-    array.flags.writeable = False
-    return array

@@ -122,12 +122,8 @@ PROTOCOLS = {
 }
 
 
-SETTINGS = (
-    "min_area",
-    "connectivity",
-    "normalize",
-    "gt_level",
-)  # that can be changed, in the order of a name
+# that can be changed, in the order of a name
+SETTINGS = ("min_area", "connectivity", "normalize", "gt_level")
 
 
 def find_protocol(protocol: str | Protocol) -> Protocol:
@@ -152,18 +148,22 @@ def find_protocol(protocol: str | Protocol) -> Protocol:
     check_known("protocol", name, PROTOCOLS)
     if not changes:
         return PROTOCOLS[name]
-    return change_protocol(PROTOCOLS[name], **_read_changes(protocol, changes))
+    settings: dict[str, Any] = {}
+    for change in changes:
+        setting, _, text = change.partition("=")
+        if setting not in SETTINGS or setting in settings:
+            raise UsageError(
+                f"protocol {short_repr(protocol)}: after the name, expected each of "
+                f"{', '.join(SETTINGS)} at most once, as in +min_area=0, got {short_repr(f'+{change}')}"
+            )
+        settings[setting] = read_setting(setting, text)
+    return change_protocol(PROTOCOLS[name], **settings)
 
 
-def change_protocol(
-    protocol: Protocol,
-    *,
-    min_area: float | None = None,
-    connectivity: Literal[4, 8] | None = None,
-    normalize: Normalize | None = None,
-    gt_level: int | None = None,
-) -> Protocol:
+def change_protocol(protocol: Protocol, **settings: Any) -> Protocol:
     """Return a protocol with other settings, whose name says what differs from the known protocol.
+
+    Settings that are None stay as they are.
 
     Example:
         >>> change_protocol(PROTOCOLS["default"], connectivity=4, min_area=0).name
@@ -171,11 +171,9 @@ def change_protocol(
         >>> change_protocol(PROTOCOLS["default"], connectivity=8).name
         'default'
     """
-    if min_area == 0:
-        min_area = 0  # no pixels and no share of the image are the same, and have one name
-    given = (min_area, connectivity, normalize, gt_level)
-    settings = zip(SETTINGS, given, strict=True)
-    changes: dict[str, Any] = {name: value for name, value in settings if value is not None}
+    changes = {name: value for name, value in settings.items() if value is not None}
+    if changes.get("min_area") == 0:
+        changes["min_area"] = 0  # no pixels and no share of the image are the same, and have one name
     if changes and protocol.released_code:
         raise UsageError(
             f"{next(iter(changes))} cannot be changed under {protocol.name!r}, which follows the "
@@ -198,36 +196,13 @@ def read_setting(name: str, text: str) -> Any:
         >>> read_setting("min_area", "12"), read_setting("min_area", "0.001")
         (12, 0.001)
     """
-    if name == "min_area":
-        if re.fullmatch("[0-9]{1,15}", text):
-            return int(text)
-        if re.fullmatch(r"[0-9]*\.?[0-9]+(e-?[0-9]+)?", text) and float(text) <= 1:
-            return float(text)
-        expected = "pixels such as 12, or a share of the image from 0.0 to 1.0 such as 0.001"
-    elif name == "gt_level":
-        if re.fullmatch("[0-9]{1,3}", text) and 1 <= int(text) <= 255:
-            return int(text)
-        expected = "an 8-bit value from 1 to 255"
-    else:
-        values = (4, 8) if name == "connectivity" else get_args(Normalize)
-        choices = {str(value): value for value in values}
-        if text in choices:
-            return choices[text]
-        expected = " or ".join(choices)
-    raise UsageError(f"{name} must be {expected}, got {short_repr(text)}")
-
-
-def _read_changes(protocol: str, changes: list[str]) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
-    for change in changes:
-        name, equals, text = change.partition("=")
-        if not equals or name not in SETTINGS or name in settings:
-            raise UsageError(
-                f"protocol {short_repr(protocol)}: after the name, expected each of "
-                f"{', '.join(SETTINGS)} at most once, as in +min_area=0, got {short_repr(f'+{change}')}"
-            )
-        settings[name] = read_setting(name, text)
-    return settings
+    value: Any = text
+    if re.fullmatch("[0-9]{1,15}", text):
+        value = int(text)
+    elif re.fullmatch(r"[0-9]*\.?[0-9]+(e-?[0-9]+)?", text):
+        value = float(text)
+    replace(PROTOCOLS["default"], **{name: value})  # raises if it is not valid
+    return value
 
 
 def _base(protocol: Protocol) -> Protocol:

@@ -1,6 +1,5 @@
 """Connected components of a mask or the instances of a label map, and the region nearest to each."""
 
-import math
 from dataclasses import dataclass
 
 import cv2
@@ -8,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.scoring import kernel
-from sisod.scoring.arrays import Integers, Mask, Window
+from sisod.scoring.arrays import Integers, Mask
 
 Boxes = NDArray[np.int64]
 Index = NDArray[np.int32]
@@ -136,88 +135,46 @@ def in_order(components: Components, chosen: NDArray[np.intp]) -> NDArray[np.int
     return np.asarray(chosen[order])
 
 
-# float32 preserves integer squared distances up to 2^21: three roundings of 2^-24 stay below one half
-_FLOAT32_REACH = math.isqrt(1 << 21)
+def nearest_component(index: Index, count: int) -> Index:
+    """Return the index of the nearest component for every pixel or voxel; ties go to the lower index.
 
-
-def nearest_component(index: Index, boxes: NDArray[np.int64]) -> Index:
-    """Return the index of the nearest component for every pixel; ties go to the lower index.
+    The compiled kernel does the same for images. Here a key is the squared distance followed by the
+    index, so that the least key is the answer. It is found along the last axis first and then, one shift
+    at a time, along each of the others, as long as a pixel can still find a lower key.
 
     Args:
-        index: component of every pixel, -1 for none.
-        boxes: bounding box of each component, half-open y0, x0, y1, x1; at least one.
+        index: component of every pixel, -1 for none, in two or three dimensions.
+        count: number of components, at least one.
 
     Example:
         The pixel in the middle is equally near to both components:
 
-        >>> index = np.array([[0, -1, -1, -1, 1]], dtype=np.int32)
-        >>> nearest_component(index, np.array([[0, 0, 1, 1], [0, 4, 1, 5]]))
+        >>> nearest_component(np.array([[0, -1, -1, -1, 1]], dtype=np.int32), 2)
         array([[0, 0, 0, 1, 1]], dtype=int32)
     """
-    if len(boxes) == 1:
+    if count == 1:
         return np.zeros_like(index)
-    if kernel.is_usable(index):
+    if index.ndim == 2 and kernel.is_usable(index):
         return kernel.fill_nearest(index)
-    distance = _distance(index < 0)
-    if math.ceil(float(distance.max())) >= _FLOAT32_REACH:
-        return _nearest_by_keys(index, len(boxes))
-    return _nearest_by_windows(index, boxes, _squared(distance))
+    bits = count.bit_length()
+    far = (sum(side**2 for side in index.shape) + 1) << bits  # more than any key
+    key = np.minimum(_key_before(index, bits, far), _key_before(index[..., ::-1], bits, far)[..., ::-1])
+    for axis in reversed(range(index.ndim - 1)):
+        before = np.ascontiguousarray(np.moveaxis(key, axis, 0))
+        after = before.copy()
+        for shift in range(1, len(before)):
+            step = (shift * shift) << bits
+            if after.max() < step:
+                break
+            np.minimum(after[shift:], before[:-shift] + step, out=after[shift:])
+            np.minimum(after[:-shift], before[shift:] + step, out=after[:-shift])
+        key = np.moveaxis(after, 0, axis)
+    return np.ascontiguousarray(key & ((1 << bits) - 1)).astype(np.int32)
 
 
-def _nearest_by_windows(index: Index, boxes: NDArray[np.int64], least: NDArray[np.int32]) -> Index:
-    """Compare the squared distance to each component with `least`, that to the nearest one."""
-    nearest = np.full_like(index, len(boxes) - 1)  # the last component has what no other one takes
-    for number in range(len(boxes) - 2, -1, -1):  # so that a lower index replaces a higher one
-        window = _window(least, boxes[number])
-        is_nearest = _squared(_distance(index[window] != number)) == least[window]
-        np.copyto(nearest[window], np.int32(number), where=is_nearest)
-    return nearest
-
-
-def _window(least: NDArray[np.int32], box: NDArray[np.int64]) -> Window:
-    """Return a window that holds every pixel whose nearest component has this box.
-
-    Such a pixel is no further from the box than from its nearest component.
-    """
-    y0, x0, y1, x1 = box.tolist()
-    window = slice(0, least.shape[0]), slice(0, least.shape[1])
-    for _ in range(3):  # distances are smaller in a smaller window
-        reach = math.isqrt(int(least[window].max()))
-        window = slice(max(y0 - reach, 0), y1 + reach), slice(max(x0 - reach, 0), x1 + reach)
-    return window
-
-
-def _distance(outside: Mask) -> NDArray[np.float32]:
-    return np.asarray(cv2.distanceTransform(outside.view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE))
-
-
-def _squared(distance: NDArray[np.float32]) -> NDArray[np.int32]:
-    return np.asarray(cv2.multiply(distance, distance, dtype=cv2.CV_32S))
-
-
-def _nearest_by_keys(index: Index, count: int) -> Index:
-    """Find the least key of every pixel: squared distance times `count`, plus the component's index.
-
-    First along columns, where only the next component pixel above and below can be nearest, then along
-    rows, one shift at a time, as long as a pixel can still find a lower key.
-    """
-    height, width = index.shape
-    far = (height**2 + width**2) * count  # more than any key
-    below = _keys_above(index[::-1], count, far)[::-1]
-    in_column = np.minimum(_keys_above(index, count, far), below)
-    key = in_column.copy()
-    for shift in range(1, width):
-        step = shift**2 * count
-        if step > key.max():
-            break
-        np.minimum(key[:, shift:], in_column[:, :-shift] + step, out=key[:, shift:])
-        np.minimum(key[:, :-shift], in_column[:, shift:] + step, out=key[:, :-shift])
-    return np.asarray(key % count, dtype=np.int32)
-
-
-def _keys_above(index: Index, count: int, far: int) -> Integers:
-    """Return the key of the last component pixel at or above every pixel, `far` if there is none."""
-    rows = np.arange(len(index))[:, None]
-    last = np.maximum.accumulate(np.where(index >= 0, rows, -1), axis=0)
-    key = (rows - last) ** 2 * count + np.take_along_axis(index, np.maximum(last, 0), axis=0)
+def _key_before(index: Index, bits: int, far: int) -> Integers:
+    """Return the key of the last component at or before every pixel of its line, `far` without one."""
+    position = np.arange(index.shape[-1])
+    last = np.maximum.accumulate(np.where(index >= 0, position, -1), axis=-1)
+    key = ((position - last) ** 2 << bits) | np.take_along_axis(index, np.maximum(last, 0), axis=-1)
     return np.where(last < 0, far, key)

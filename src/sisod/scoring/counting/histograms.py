@@ -146,12 +146,9 @@ def count_rows(codes: Codes, gt: Mask, partition: Partition, n_codes: int) -> Va
         return counts
     for row, (y0, x0, y1, x1) in enumerate(partition.boxes.tolist(), start=1):
         counts[row] = count_classes(codes[y0:y1, x0:x1], gt[y0:y1, x0:x1], n_codes)
+    counts[0] = count_classes(codes, gt, n_codes)
     outside = partition.background
-    if partition.disjoint:
-        counts[-1] = counts[1:-1].sum(axis=0)
-    else:
-        counts[-1] = count_classes(codes[~outside], gt[~outside], n_codes)
-    counts[0] = counts[-1] + count_classes(codes[outside], gt[outside], n_codes)
+    counts[-1] = counts[0] - count_classes(codes[outside], gt[outside], n_codes)
     return counts
 
 

@@ -14,6 +14,7 @@ from sisod.scoring.arrays import Values
 from sisod.scoring.counting.histograms import BINARY, Histogram
 from sisod.scoring.counting.objects import HALF, SMALL, PredictedObjects
 from sisod.scoring.partition import Partition
+from sisod.scoring.scores import object_geometry
 
 Codes = NDArray[np.uint8]
 # what `count_objects` counts in every image, beside errors, the curve and detections
@@ -38,16 +39,11 @@ def predicted_columns(
 ) -> dict[str, NDArray[np.generic]]:
     """Return the columns of the table of predicted objects of a batch; `shapes` are of its images."""
     height, width = np.repeat(shapes, [len(image) for image in predicted], axis=0).T
-    y0, x0, y1, x1 = _joined(predicted, "boxes").T
     areas, salient = _joined(predicted, "areas"), _joined(predicted, "salient")
+    geometry = object_geometry(_joined(predicted, "boxes"), areas, areas, height, width)
+    del geometry["fill"]  # it is of a frame
     return {
-        "y0": y0,
-        "x0": x0,
-        "y1": y1,
-        "x1": x1,
-        "area": areas,
-        "share": areas / (height * width),
-        "touches_border": (y0 == 0) | (x0 == 0) | (y1 == height) | (x1 == width),
+        **geometry,
         "mean": _joined(predicted, "means"),
         "peak": _joined(predicted, "peaks"),
         "precision": salient / areas,

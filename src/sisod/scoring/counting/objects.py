@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.scoring import kernel
-from sisod.scoring.arrays import Integers, Map, Mask, Values, above_half, unit_values
+from sisod.scoring.arrays import Integers, Map, Mask, Values, unit_values
 from sisod.scoring.counting.components import Boxes, Components, Index, in_order, label_mask, label_runs
 from sisod.scoring.counting.histograms import LEVELS, count_rows, grey_cuts
 from sisod.scoring.partition import Partition, least_area
@@ -82,7 +82,8 @@ def measure_predicted(
         protocol: connectivity, least area and normalisation.
         curve: whether to count at all thresholds too.
     """
-    above = above_half(pred, normalize=protocol.normalize)
+    p = unit_values(pred, normalize=protocol.normalize)
+    above = p > HALF
     components = label_mask(above, protocol.connectivity)
     large = np.flatnonzero(components.areas >= least_area(protocol.min_area, gt.size))
     kept = in_order(components, large)
@@ -101,10 +102,9 @@ def measure_predicted(
         ends = int(pred.min()), int(pred.max())
         means, peaks = _grey_statistics(histograms, ends, protocol)
     else:
-        p = unit_values(pred, normalize=protocol.normalize).take(inside)
-        means = np.bincount(owner, weights=p, minlength=len(kept)) / areas
+        means = np.bincount(owner, weights=p.take(inside), minlength=len(kept)) / areas
         peaks = np.zeros(len(kept))
-        np.maximum.at(peaks, owner, p)
+        np.maximum.at(peaks, owner, p.take(inside))
     match, most, holder = _match(owner, true, partition.areas, len(kept))
     true_areas = np.append(partition.areas, 0)[match]  # -1, no match, takes the last
     return PredictedObjects(
@@ -124,35 +124,22 @@ def measure_predicted(
 
 
 def measured_objects(
+    image: kernel.MeasuredImage,
     pred: NDArray[np.uint8],
     gt: Mask,
     partition: Partition,
     protocol: Protocol,
-    image: kernel.MeasuredImage,
     *,
     curve: bool,
 ) -> PredictedObjects | None:
     """Return the same of an 8-bit map from what the kernel measured; None if that has no objects."""
-    objects = image.objects
-    if objects is None:
+    if image.objects is None:
         return None
     means, peaks = _NO_STATISTICS  # of which only tables tell
-    if len(objects.histograms):
-        means, peaks = _grey_statistics(objects.histograms, image.ends, protocol)
-    return PredictedObjects(
-        boxes=objects.boxes,
-        areas=objects.areas,
-        means=means,
-        peaks=peaks,
-        salient=objects.salient,
-        match=objects.match,
-        iou=objects.iou,
-        spilled_pixels=objects.spilled,
-        holder=objects.holder,
-        missed_pixels=objects.missed,
-        detections={},
-        curve=_count_curve(pred, gt, partition, protocol) if curve else {},
-    )
+    if len(image.histograms):
+        means, peaks = _grey_statistics(image.histograms, image.ends, protocol)
+    counts = _count_curve(pred, gt, partition, protocol) if curve else {}
+    return PredictedObjects(**image.objects, means=means, peaks=peaks, detections={}, curve=counts)
 
 
 def _grey_statistics(

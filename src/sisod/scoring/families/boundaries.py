@@ -19,11 +19,9 @@ from sisod.scoring.partition import Frame
 
 Bytes = NDArray[np.uint8]  # 0 and 1
 _N_RADII = 5  # of mean boundary accuracy
-_LARGEST_OF_OPENCV = 6  # the radius up to which its morphology is faster
 _RELAX = 5  # pixels; of human correction effort, as the next
 _EPSILON = 2.0  # largest distance in pixels of a polygon from the outline that it corrects
 _SQUARE = np.ones((3, 3), dtype=np.uint8)
-_ROW = np.ones((1, 3), dtype=np.uint8)
 _CROSS = cv2.getStructuringElement(cv2.MORPH_CROSS, (3, 3))
 
 
@@ -72,41 +70,10 @@ def mean_boundary_accuracy(pixels: Pixels, frames: Sequence[Frame]) -> Values:  
     correct = 1 - (gt ^ pred)
     accuracies = {}
     for radius in set(radii):
-        near = near_boundary(gt, radius)
+        ellipse = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * radius + 1, 2 * radius + 1))
+        near = np.asarray(cv2.morphologyEx(gt, cv2.MORPH_GRADIENT, ellipse), dtype=np.uint8)
         accuracies[radius] = cv2.countNonZero(correct & near) / cv2.countNonZero(near)
     return np.array([sum(accuracies[radius] for radius in radii) / _N_RADII])
-
-
-def near_boundary(gt: Bytes, radius: int) -> Bytes:
-    """Return where the morphological gradient of an elliptic element is not zero.
-
-    The time of OpenCV grows with the area of the element. An ellipse is a stack of rows: it holds both
-    values if its middle column does, or if one of its rows is longer than the way to the other value.
-    """
-    ellipse = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * radius + 1, 2 * radius + 1))
-    if radius <= _LARGEST_OF_OPENCV:
-        return np.asarray(cv2.morphologyEx(gt, cv2.MORPH_GRADIENT, ellipse), dtype=np.uint8)
-    column = np.ones((len(ellipse), 1), dtype=np.uint8)
-    near = np.asarray(cv2.morphologyEx(gt, cv2.MORPH_GRADIENT, column), dtype=np.uint8)
-    in_row = np.asarray(cv2.morphologyEx(gt, cv2.MORPH_GRADIENT, _ROW), dtype=np.uint8)
-    # there the other value is one step away
-    return near | _dilate_rows(in_row, np.count_nonzero(ellipse, axis=1) // 2 - 1)
-
-
-def _dilate_rows(pixels: Bytes, reaches: NDArray[np.intp]) -> Bytes:
-    """Dilate by a stack of rows, each of which reaches so far to both sides; -1 for no row.
-
-    The time grows with the height of the stack, that of OpenCV with its area.
-    """
-    dilated, height = np.zeros_like(pixels), len(pixels)
-    for reach in range(reaches.max() + 1):
-        if reach > 0:
-            pixels = np.asarray(cv2.dilate(pixels, _ROW), dtype=np.uint8)
-        for shift in (np.flatnonzero(reaches == reach) - len(reaches) // 2).tolist():
-            y0, y1 = max(0, -shift), min(height, height - shift)
-            if y0 < y1:
-                dilated[y0:y1] |= pixels[y0 + shift : y1 + shift]
-    return dilated
 
 
 def normalized_surface_distance(pixels: Pixels, frames: Sequence[Frame]) -> Values:  # noqa: ARG001
@@ -136,11 +103,12 @@ def surface_dice(pred: Mask, gt: Mask, squared_tolerance: int) -> float:
         return math.nan
     box = common_box(pred, gt)
     pred_border, gt_border = _border(pred[box]), _border(gt[box])
-    radius = math.isqrt(squared_tolerance)
-    steps = range(-radius, radius + 1)
-    disc = np.array([math.isqrt(squared_tolerance - step * step) for step in steps])
-    near = cv2.countNonZero(pred_border & _dilate_rows(gt_border, disc))
-    near += cv2.countNonZero(gt_border & _dilate_rows(pred_border, disc))
+    near = 0
+    for border, other in ((pred_border, gt_border), (gt_border, pred_border)):
+        distance = np.asarray(cv2.distanceTransform(1 - other, cv2.DIST_L2, cv2.DIST_MASK_PRECISE))
+        # roots of integers, rounded: between two of them nothing depends on it
+        is_near = distance < math.sqrt(squared_tolerance + 0.5)
+        near += cv2.countNonZero(border & is_near)
     return near / (cv2.countNonZero(pred_border) + cv2.countNonZero(gt_border))
 
 

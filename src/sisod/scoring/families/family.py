@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.scoring.arrays import Map, Mask, Normalize, Values, above_half, unit_values
+from sisod.scoring.arrays import Map, Mask, Normalize, Values, unit_values
 from sisod.scoring.partition import Frame
 
 Direction = Literal["up", "down", "none"]
@@ -80,7 +80,7 @@ class Pixels:
     @functools.cached_property
     def binary(self) -> Mask:
         """Where p > 0.5."""
-        return above_half(self.pred, normalize=self.normalize)
+        return self.values() > 0.5
 
     @functools.cached_property
     def levels(self) -> NDArray[Any]:
