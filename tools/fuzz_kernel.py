@@ -75,18 +75,8 @@ def main() -> None:
         if n % 4 == 1:
             pred = pred / 255
         protocol = f"default+min_area={int(rng.integers(0, 30))}+connectivity={int(rng.choice([4, 8]))}"
-        keys = [
-            "mae",
-            "si_mae",
-            "si_f_max",
-            "auc",
-            "si_e_mean",
-            "pq",
-            "object_f1_max",
-            "s",
-            "si_s",
-            "wf",
-        ]
+        keys = ["mae", "si_mae", "si_f_max", "auc", "si_e_mean", "pq", "object_f1_max"]
+        keys += ["s", "si_s", "wf", "hce", "nsd"]
         found = sisod.score(pred, gt, protocol=protocol, metrics=keys)
         if n % 10 == 0:
             with kernel.use_engine("python"):

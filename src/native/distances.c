@@ -107,6 +107,37 @@ void measure_row(const Distances *distances, int32_t y, const uint8_t *wanted, i
     }
 }
 
+/* Count those of one row, of which `wanted` and `squared` have room for one. */
+static int64_t count_near_in_row(
+    const Distances *distances, int32_t y, int32_t tolerance, uint8_t *restrict wanted, int32_t *squared) {
+    int32_t width = distances->plane->width;
+    size_t start = (size_t)y * (size_t)width;
+    const uint8_t *pixels = distances->plane->codes8 + start, *gt = distances->plane->gt + start;
+    int64_t near = 0;
+    for (int32_t x = 0; x < width; x++) {
+        near += pixels[x] && gt[x];
+        wanted[x] = pixels[x] && !gt[x];
+    }
+    if (skip_zeros(wanted, 0, width) == width) return near;
+    measure_row(distances, y, wanted, tolerance + 1, squared);
+    for (int32_t x = 0; x < width; x++) near += wanted[x] && squared[x] <= tolerance;
+    return near;
+}
+
+int64_t count_near(const Plane *plane, int32_t tolerance) {
+    Distances distances;
+    uint8_t *wanted = new_block((size_t)plane->width, 1);
+    int32_t *squared = new_block((size_t)plane->width, sizeof *squared);
+    bool done = start_distances(plane, &distances) && wanted && squared;
+    int64_t near = done ? 0 : -1;
+    for (int32_t y = 0; done && y < plane->height; y++)
+        near += count_near_in_row(&distances, y, tolerance, wanted, squared);
+    free_distances(&distances);
+    free(wanted);
+    free(squared);
+    return near;
+}
+
 void free_distances(Distances *distances) {
     free(distances->rows);
     free(distances->row);

@@ -22,6 +22,10 @@ bool start_distances(const Plane *plane, Distances *out);
  * may be written, too. */
 void measure_row(const Distances *distances, int32_t y, const uint8_t *wanted, int32_t far, int32_t *squared);
 
+/* Count the pixels of `plane->codes8` whose squared distance to a salient one is at most `tolerance`; -1
+ * without memory. */
+int64_t count_near(const Plane *plane, int32_t tolerance);
+
 void free_distances(Distances *distances);
 
 #endif

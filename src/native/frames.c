@@ -33,17 +33,18 @@ typedef struct {
     size_t held_capacity;
 } Counting;
 
-static inline void count_span8(const uint8_t *codes, const uint8_t *gt, int32_t n, uint32_t *rows) {
+static inline void count_span8(
+    const uint8_t *codes, const uint8_t *gt, int32_t n, int32_t n_codes, uint32_t *rows) {
     int32_t i = 0;
     for (; i + 8 <= n; i += 8) { /* most of a map is constant: eight equal pixels at a time */
         uint64_t a = eight(codes + i), b = eight(gt + i);
         if (a == (a & 255) * ONES && b == (b & 255) * ONES) {
-            rows[(b ? 256 : 0) + (a & 255)] += 8;
+            rows[(b ? (uint32_t)n_codes : 0) + (uint32_t)(a & 255)] += 8;
         } else {
-            for (int32_t j = i; j < i + 8; j++) rows[(gt[j] ? 256 : 0) + codes[j]]++;
+            for (int32_t j = i; j < i + 8; j++) rows[(gt[j] ? n_codes : 0) + codes[j]]++;
         }
     }
-    for (; i < n; i++) rows[(gt[i] ? 256 : 0) + codes[i]]++;
+    for (; i < n; i++) rows[(gt[i] ? n_codes : 0) + codes[i]]++;
 }
 
 /* Count the pixels of a segment in the rows of a band. */
@@ -51,11 +52,8 @@ static void count_segment(const Plane *plane, int32_t top, int32_t bottom, const
     for (int32_t y = top; y < bottom; y++) {
         size_t start = (size_t)y * (size_t)plane->width + (size_t)segment->x0;
         int32_t n = segment->x1 - segment->x0;
-        if (plane->codes8 && plane->n_codes == 256) {
-            count_span8(plane->codes8 + start, plane->gt + start, n, counts);
-        } else if (plane->codes8) {
-            for (size_t i = start; i < start + (size_t)n; i++)
-                counts[(plane->gt[i] ? plane->n_codes : 0) + plane->codes8[i]]++;
+        if (plane->codes8) {
+            count_span8(plane->codes8 + start, plane->gt + start, n, plane->n_codes, counts);
         } else {
             for (size_t i = start; i < start + (size_t)n; i++)
                 counts[(plane->gt[i] ? plane->n_codes : 0) + plane->codes16[i]]++;

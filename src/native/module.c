@@ -3,10 +3,12 @@
 
 #include <string.h>
 
+#include "distances.h"
 #include "measure.h"
 #include "memory.h"
 #include "nearest.h"
 #include "structure.h"
+#include "thinning.h"
 #include "thresholds.h"
 #include "values.h"
 #include "weighted.h"
@@ -199,6 +201,45 @@ static PyObject *nearest(PyObject *self, PyObject *object) {
     return release_views(&views, result, done);
 }
 
+static PyObject *thin_plane(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *object, *table, *result = NULL;
+    if (!PyArg_ParseTuple(args, "OO", &object, &table)) return NULL;
+    Views views = {0};
+    int32_t height = 0, width = 0;
+    bool done = true;
+    const Py_buffer *view = hold_plane(&views, object, 1, &height, &width), *passes = NULL;
+    if (view) passes = hold_array(&views, table);
+    if (passes && (view->readonly || passes->len != 256)) {
+        PyErr_SetString(PyExc_ValueError, "expected a plane that may be written to and a table of 256 bytes");
+    } else if (passes) {
+        Py_BEGIN_ALLOW_THREADS
+        done = thin(view->buf, height, width, passes->buf);
+        Py_END_ALLOW_THREADS
+        result = Py_BuildValue("");
+    }
+    return release_views(&views, result, done);
+}
+
+static PyObject *near(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *pixels, *others, *result = NULL;
+    int tolerance;
+    if (!PyArg_ParseTuple(args, "OOi", &pixels, &others, &tolerance)) return NULL;
+    Views views = {0};
+    Plane plane;
+    int64_t n = 0;
+    if (tolerance < 0 || tolerance == INT32_MAX) {
+        PyErr_SetString(PyExc_ValueError, "the tolerance must be 0 to 2^31 - 2");
+    } else if (hold_image(&views, pixels, others, 1, &plane)) {
+        Py_BEGIN_ALLOW_THREADS
+        n = count_near(&plane, tolerance);
+        Py_END_ALLOW_THREADS
+        result = PyLong_FromLongLong(n);
+    }
+    return release_views(&views, result, n >= 0);
+}
+
 static PyObject *moments(PyObject *self, PyObject *args) {
     (void)self;
     PyObject *codes, *gt, *rows, *result = NULL;
@@ -265,6 +306,8 @@ static PyMethodDef methods[] = {
     {"values", values, METH_VARARGS, "Compute all values and curves of one image."},
     {"thresholds", thresholds, METH_VARARGS, "Count the predicted objects above every threshold."},
     {"nearest", nearest, METH_O, "Replace -1 by the nearest object, in place."},
+    {"thin", thin_plane, METH_VARARGS, "Leave the lines in the middle of objects, in place."},
+    {"near", near, METH_VARARGS, "Count the pixels that are near to another mask."},
     {"moments", moments, METH_VARARGS, "Sum the quadrants of boxes for the structure measure."},
     {"weighted_errors", weighted_errors, METH_VARARGS, "Sum the weighted errors of boxes."},
     {NULL, NULL, 0, NULL},
@@ -272,7 +315,7 @@ static PyMethodDef methods[] = {
 
 /* To be raised whenever a function takes or returns something else, with that in kernel.py: a kernel that
  * was built from older sources is then not used. */
-static int add_version(PyObject *module) { return PyModule_AddIntConstant(module, "VERSION", 2); }
+static int add_version(PyObject *module) { return PyModule_AddIntConstant(module, "VERSION", 3); }
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, add_version}, {0, NULL}};
 

@@ -1,27 +1,81 @@
-/* From the highest threshold down, pixels are only added: each is joined with its neighbours that are
- * there already (union-find), and the tallies follow the objects that change. One labelling serves for
- * all thresholds. */
+/* From the highest threshold down, pixels are only added, and objects only grow and join (union-find): one
+ * pass serves for all thresholds. What is added are runs of equal pixels along rows, of which a map has far
+ * fewer than pixels; the tallies follow the objects that change. */
 #include "thresholds.h"
 
 #include <string.h>
 
+#include "bytes.h"
 #include "memory.h"
 
 typedef struct {
     const StepMap *map;
-    int32_t *link;    /* 0: not added yet; -area of the object at its root; else 1 + another of its pixels */
-    int32_t *salient; /* pixels of the object, at its root */
+    int32_t *row;     /* first run of each row, and one after the last */
+    int32_t *start;   /* first pixel of each run, in raster order, and one after the last */
+    int32_t *link;    /* 0: not added yet; -area of the object at its root; else 1 + another of its runs */
+    int32_t *salient; /* salient pixels of a run; at a root those of the object */
+    int32_t *sorted;  /* the runs by their steps, from the lowest */
+    int32_t *near[2]; /* of each run the first one of the row above, and of the row below, that is not left of it */
     int64_t now[N_TALLIES];
     double size; /* of the image */
 } Forest;
 
-static int32_t root_of(int32_t *link, int32_t pixel) {
-    while (link[pixel] > 0) {
-        int32_t next = link[pixel] - 1;
-        if (link[next] > 0) link[pixel] = link[next];
-        pixel = next;
+/* The first pixel from `x` on that differs from that at `x`, or the end. */
+static int32_t run_end(const uint8_t *row, int32_t x, int32_t end) {
+    uint8_t step = row[x++];
+    while (x + 8 <= end && eight(row + x) == step * ONES) x += 8;
+    while (x < end && row[x] == step) x++;
+    return x;
+}
+
+/* Count the runs of a map, and list them if there is room for them. */
+static int32_t find_runs(const StepMap *map, int32_t *row, int32_t *start) {
+    int32_t n = 0;
+    for (int32_t y = 0; y < map->height; y++) {
+        if (start) row[y] = n;
+        for (int32_t x = y * map->width, end = x + map->width; x < end; x = run_end(map->steps, x, end), n++)
+            if (start) start[n] = x;
     }
-    return pixel;
+    if (!start) return n;
+    row[map->height] = n;
+    start[n] = map->height * map->width;
+    return n;
+}
+
+/* Order the runs by their steps; `first` begins each, and those above no threshold come first. */
+static void sort_runs(Forest *forest, int32_t n, int32_t first[256 + 1]) {
+    const uint8_t *steps = forest->map->steps, *gt = forest->map->gt;
+    int32_t next[256];
+    memset(first, 0, (256 + 1) * sizeof *first);
+    for (int32_t run = 0; run < n; run++) {
+        first[steps[forest->start[run]] + 1]++;
+        int32_t salient = 0;
+        for (int32_t pixel = forest->start[run]; pixel < forest->start[run + 1]; pixel++) salient += gt[pixel] != 0;
+        forest->salient[run] = salient;
+    }
+    for (int32_t step = 1; step <= 256; step++) first[step] += first[step - 1];
+    memcpy(next, first, sizeof next);
+    for (int32_t run = 0; run < n; run++) forest->sorted[next[steps[forest->start[run]]]++] = run;
+}
+
+/* Find for each run of row `y` the first one of another row that is not left of it. */
+static void find_near(const Forest *forest, int32_t y, int32_t other_y, int32_t *near) {
+    const int32_t *start = forest->start;
+    int32_t other = forest->row[other_y], shift = (other_y - y) * forest->map->width;
+    int32_t reach = forest->map->connectivity == 8;
+    for (int32_t run = forest->row[y]; run < forest->row[y + 1]; run++) {
+        while (start[other + 1] + reach <= start[run] + shift) other++; /* the last one ends with the row */
+        near[run] = other;
+    }
+}
+
+static int32_t root_of(int32_t *link, int32_t run) {
+    while (link[run] > 0) {
+        int32_t next = link[run] - 1;
+        if (link[next] > 0) link[run] = link[next];
+        run = next;
+    }
+    return run;
 }
 
 /* Add an object to the tallies, or take it away. */
@@ -36,10 +90,11 @@ static void tally(Forest *forest, int32_t root, int sign) {
     forest->now[PRECISE_SMALL] += precise && small ? sign : 0;
 }
 
-static int32_t join(Forest *forest, int32_t root, int32_t neighbour) {
-    int32_t other = root_of(forest->link, neighbour);
+/* Join an object, given by its root, with that of a run; the larger of the two stays a root. */
+static int32_t join(Forest *forest, int32_t root, int32_t run) {
+    int32_t other = root_of(forest->link, run);
     if (other == root) return root;
-    if (forest->link[other] < forest->link[root]) { /* the larger of the two stays a root */
+    if (forest->link[other] < forest->link[root]) {
         int32_t swap = other;
         other = root;
         root = swap;
@@ -53,52 +108,52 @@ static int32_t join(Forest *forest, int32_t root, int32_t neighbour) {
     return root;
 }
 
-static void add_pixel(Forest *forest, int32_t pixel) {
-    const StepMap *map = forest->map;
-    int32_t width = map->width, y = pixel / width, x = pixel % width, root = pixel;
-    forest->link[pixel] = -1;
-    forest->salient[pixel] = map->gt[pixel] != 0;
-    tally(forest, pixel, 1);
-    for (int32_t dy = -1; dy <= 1; dy++) {
-        if (y + dy < 0 || y + dy >= map->height) continue;
-        for (int32_t dx = -1; dx <= 1; dx++) {
-            if (x + dx < 0 || x + dx >= width || (dy == 0 && dx == 0)) continue;
-            if (map->connectivity == 4 && dy != 0 && dx != 0) continue;
-            int32_t neighbour = pixel + dy * width + dx;
-            if (forest->link[neighbour] != 0) root = join(forest, root, neighbour);
-        }
-    }
+/* Join an object with the runs of a row, from `run` on, that begin before `right` and are there already. */
+static int32_t join_row(Forest *forest, int32_t root, int32_t run, int32_t end, int32_t right) {
+    for (; run < end && forest->start[run] < right; run++)
+        if (forest->link[run] != 0) root = join(forest, root, run);
+    return root;
 }
 
-/* Order the pixels that are above a threshold by their steps, from the lowest; `first` begins each. */
-static int32_t *sorted_pixels(const StepMap *map, int32_t first[256 + 1]) {
-    int32_t n = map->height * map->width, next[256];
-    memset(first, 0, (256 + 1) * sizeof *first);
-    for (int32_t pixel = 0; pixel < n; pixel++) first[map->steps[pixel] + 1]++;
-    first[1] = 0; /* those above none are left out */
-    for (int32_t step = 1; step <= 256; step++) first[step] += first[step - 1];
-    memcpy(next, first, sizeof next);
-    int32_t *sorted = new_array((size_t)first[256], sizeof *sorted);
-    for (int32_t pixel = 0; sorted && pixel < n; pixel++)
-        if (map->steps[pixel]) sorted[next[map->steps[pixel]]++] = pixel;
-    return sorted;
+static void add_run(Forest *forest, int32_t run) {
+    const int32_t *start = forest->start, *row = forest->row;
+    int32_t width = forest->map->width, y = start[run] / width, root = run;
+    int32_t right = start[run + 1] + (forest->map->connectivity == 8);
+    forest->link[run] = start[run] - start[run + 1];
+    tally(forest, run, 1);
+    if (run > row[y] && forest->link[run - 1] != 0) root = join(forest, root, run - 1);
+    if (run + 1 < row[y + 1] && forest->link[run + 1] != 0) root = join(forest, root, run + 1);
+    if (y > 0) root = join_row(forest, root, forest->near[0][run], row[y], right - width);
+    if (y + 1 < forest->map->height) join_row(forest, root, forest->near[1][run], row[y + 2], right + width);
+}
+
+static bool allocate(Forest *forest, size_t n) {
+    forest->row = new_block((size_t)forest->map->height + 1, sizeof(int32_t));
+    forest->start = new_block(n + 1, sizeof(int32_t));
+    forest->link = new_array(n, sizeof(int32_t));
+    forest->salient = new_block(n, sizeof(int32_t));
+    forest->sorted = new_block(n, sizeof(int32_t));
+    for (int i = 0; i < 2; i++) forest->near[i] = new_block(n, sizeof(int32_t));
+    return forest->row && forest->start && forest->link && forest->salient && forest->sorted && forest->near[0] &&
+           forest->near[1];
 }
 
 bool count_thresholds(const StepMap *map, int64_t *tallies) {
-    size_t n = (size_t)map->height * (size_t)map->width;
+    Forest forest = {.map = map, .size = (double)map->height * (double)map->width};
+    bool done = allocate(&forest, (size_t)find_runs(map, NULL, NULL));
     int32_t first[256 + 1];
-    int32_t *sorted = sorted_pixels(map, first);
-    Forest forest = {.map = map, .size = (double)n};
-    forest.link = new_array(n, sizeof *forest.link);
-    forest.salient = new_array(n, sizeof *forest.salient);
-    bool done = sorted && forest.link && forest.salient;
+    if (done) sort_runs(&forest, find_runs(map, forest.row, forest.start), first);
+    for (int32_t y = 1; done && y < map->height; y++) {
+        find_near(&forest, y, y - 1, forest.near[0]);
+        find_near(&forest, y - 1, y, forest.near[1]);
+    }
     for (int32_t step = map->n_thresholds; done && step > 0; step--) {
-        for (int32_t i = first[step]; i < first[step + 1]; i++) add_pixel(&forest, sorted[i]);
+        for (int32_t i = first[step]; i < first[step + 1]; i++) add_run(&forest, forest.sorted[i]);
         for (int32_t kind = 0; kind < N_TALLIES; kind++)
             tallies[kind * map->n_thresholds + step - 1] = forest.now[kind];
     }
-    free(sorted);
-    free(forest.link);
-    free(forest.salient);
+    int32_t *arrays[] = {forest.row,    forest.start,   forest.link,   forest.salient,
+                         forest.sorted, forest.near[0], forest.near[1]};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
     return done;
 }

@@ -15,6 +15,8 @@ import sisod
 from sisod.common.exceptions import UsageError
 from sisod.scoring.families.boundaries import surface_dice
 
+pytestmark = pytest.mark.usefixtures("both_engines")
+
 Mask = NDArray[np.bool_]
 KEYS = ("biou", "si_biou", "mba", "hce", "nsd")
 

@@ -209,6 +209,10 @@ def test_arrays_that_do_not_fit_are_errors() -> None:
             _native.values((*counts, *[empty] * 5), 0, 0, 1.0, 1.0)
     with pytest.raises(ValueError, match="int32"):
         _native.nearest(plane)
+    with pytest.raises(ValueError, match="256 bytes"):
+        _native.thin(plane, np.zeros(255, np.uint8))
+    with pytest.raises(ValueError, match="tolerance"):
+        _native.near(plane, plane, -1)
     with pytest.raises(ValueError, match="contiguous"):
         _native.measure(plane.T, plane.T, 1, 8, True, True, True)
 

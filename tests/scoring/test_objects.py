@@ -138,7 +138,7 @@ def pairs(draw: st.DrawFn) -> tuple[NDArray[Any], NDArray[np.bool_], Protocol]:
     p = field()
     if draw(st.booleans()):  # as networks end: most values near 0 and 1
         p = 1 / (1 + np.exp(30 * (0.5 - p)))
-        p[0, 0] = max(p[0, 0], 0.1)  # an integer map whose maximum is 1 gives a warning
+    p[0, 0] = max(p[0, 0], 0.1)  # an integer map whose maximum is 1 gives a warning
     kind = draw(st.sampled_from(["uint8", "uint16", "float32", "float64"]))
     scale = {"uint8": 255, "uint16": 65535}.get(kind, 1)
     protocol = Protocol(

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,22 +31,22 @@ class ImageStatistics:
     Attributes:
         histogram: counts and sums of errors.
         partition: the frames.
-        pixel_values: metric key -> value, for the metrics that are computed from pixels.
-        frame_values: column of the object table -> a value per frame, for metrics of the user.
         predicted: the predicted objects; None if nothing needs them.
         looks_binary: an integer prediction with maximum 1.
         n_tiny: number of frames below the protocol's least area.
         n_left_out: number of components without a frame.
+        pixel_values: metric key -> value, for the metrics that are computed from pixels.
+        frame_values: column of the object table -> a value per frame, for metrics of the user.
     """
 
     histogram: Histogram
     partition: Partition
-    pixel_values: dict[str, float]
-    frame_values: dict[str, Values]
     predicted: PredictedObjects | None
     looks_binary: bool
-    n_tiny: int
-    n_left_out: int
+    n_tiny: int = 0
+    n_left_out: int = 0
+    pixel_values: dict[str, float] = field(default_factory=dict)
+    frame_values: dict[str, Values] = field(default_factory=dict)
 
 
 def score_statistics(images: Sequence[ImageStatistics], keys: tuple[str, ...], first: int) -> Scores:

@@ -17,8 +17,8 @@ from sisod.scoring import arrays, kernel
 from sisod.scoring.arrays import Mask, Values
 from sisod.scoring.batch import ImageStatistics, score_image, score_statistics
 from sisod.scoring.counting.components import NO_COMPONENTS
-from sisod.scoring.counting.histograms import Histogram, grey_histogram, histogram
-from sisod.scoring.counting.objects import PredictedObjects, measure_predicted, measured_objects
+from sisod.scoring.counting.histograms import grey_histogram, histogram
+from sisod.scoring.counting.objects import measure_predicted, measured_objects
 from sisod.scoring.custom import CustomMetric, custom_values, find_custom, resolve_choice
 from sisod.scoring.families.family import Family, Pixels
 from sisod.scoring.metrics import FAMILIES, METRICS, MetricChoice, find_metrics
@@ -134,11 +134,6 @@ def _measure_pair(
     return scorer.measure(array, truth, partition)
 
 
-# the partition and the counts of one image, its predicted objects, and the numbers of frames below the
-# least area and of components without a frame
-_Counted = tuple[Partition, Histogram, PredictedObjects | None, int, int]
-
-
 @dataclass(frozen=True)
 class CountScorer:
     """Scores from counts of pixels per grey level and frame, by a protocol."""
@@ -171,27 +166,18 @@ class CountScorer:
         own_frames = partition is None and labels is None
         simple = protocol.kind == "boxes" and not protocol.detections and not protocol.keep_ties
         if own_frames and simple and pred.dtype == np.uint8 and kernel.is_usable(pred):
-            frames, counts, predicted, n_tiny, n_left_out = self._count_by_kernel(pred, gt)
+            image = self._count_by_kernel(pred, gt)
         else:
-            frames, counts, predicted, n_tiny, n_left_out = self._count(pred, gt, partition, labels)
-        pixel_values: dict[str, float] = {}
-        frame_values: dict[str, Values] = {}
-        if families := _pixel_families(self.keys):
-            pixels = Pixels(pred, gt, protocol.normalize)
-            pixel_values, frame_values = _pixel_values(pixels, frames, families)
+            image = self._count(pred, gt, partition, labels)
+        families = _pixel_families(self.keys)
+        if not families and not self.custom:
+            return image
+        pixels = Pixels(pred, gt, protocol.normalize)
+        values, of_frames = _pixel_values(pixels, image.partition, families)
         if self.custom:
-            values, of_frames = custom_values(self.custom, pred, gt, frames, protocol.normalize)
-            pixel_values, frame_values = pixel_values | values, frame_values | of_frames
-        return ImageStatistics(
-            histogram=counts,
-            partition=replace(frames, components=NO_COMPONENTS),  # a large map, no longer needed
-            pixel_values=pixel_values,
-            frame_values=frame_values,
-            predicted=predicted,
-            looks_binary=arrays.looks_binary(pred),
-            n_tiny=n_tiny,
-            n_left_out=n_left_out,
-        )
+            own, of_own = custom_values(self.custom, pred, gt, image.partition, protocol.normalize)
+            values, of_frames = values | own, of_frames | of_own
+        return replace(image, pixel_values=values, frame_values=of_frames)
 
     def _count(
         self,
@@ -199,7 +185,7 @@ class CountScorer:
         gt: Mask,
         partition: Partition | None,
         labels: NDArray[np.integer] | None,
-    ) -> _Counted:
+    ) -> ImageStatistics:
         """Cut the ground truth, unless frames are given, and count."""
         n_tiny = n_left_out = 0
         if partition is None:
@@ -214,9 +200,11 @@ class CountScorer:
             curve = _needs_objects(self.keys, curve=True)
             predicted = measure_predicted(pred, gt, partition, self.protocol, curve=curve)
         counts = histogram(pred, gt, partition, normalize=self.protocol.normalize)
-        return partition, counts, predicted, n_tiny, n_left_out
+        partition = replace(partition, components=NO_COMPONENTS)  # a large map, no longer needed
+        is_binary = arrays.looks_binary(pred)
+        return ImageStatistics(counts, partition, predicted, is_binary, n_tiny, n_left_out)
 
-    def _count_by_kernel(self, pred: NDArray[np.uint8], gt: Mask) -> _Counted:
+    def _count_by_kernel(self, pred: NDArray[np.uint8], gt: Mask) -> ImageStatistics:
         """Do the same as `_count`, in one pass."""
         protocol, objects = self.protocol, self.tables or _needs_objects(self.keys)
         least = least_area(protocol.min_area, gt.size)
@@ -240,9 +228,10 @@ class CountScorer:
         )
         curve = _needs_objects(self.keys, curve=True)
         predicted = measured_objects(image, pred, gt, partition, protocol, curve=curve)
-        counts = grey_histogram(image.counts, image.ends, protocol.normalize)
+        counts = grey_histogram(image.counts, image.ends, gt.size, protocol.normalize)
         n_tiny = int(np.count_nonzero(image.areas < least))
-        return partition, counts, predicted, n_tiny, image.n_left_out
+        is_binary = image.ends[1] == 1
+        return ImageStatistics(counts, partition, predicted, is_binary, n_tiny, image.n_left_out)
 
     def finish(self, images: Sequence[ImageStatistics]) -> Scores:
         """Turn the statistics of a batch into its scores."""

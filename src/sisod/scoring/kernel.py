@@ -20,7 +20,7 @@ try:
     from sisod.scoring import _native
 except ImportError:  # no compiler at installation
     _native = None  # type: ignore[assignment]
-if getattr(_native, "VERSION", None) != 2:  # built from other sources; see the end of module.c
+if getattr(_native, "VERSION", None) != 3:  # built from other sources; see the end of module.c
     _native = None  # type: ignore[assignment]
 
 Grey = NDArray[np.uint8]
@@ -206,6 +206,16 @@ def fill_nearest(index: NDArray[np.int32]) -> NDArray[np.int32]:
     nearest = index.copy(order="C")
     _native.nearest(nearest)
     return nearest
+
+
+def thin(plane: Grey, passes: Grey) -> None:
+    """Leave the lines in the middle of objects, in place; see `boundaries.skeleton`."""
+    _native.thin(plane, passes)
+
+
+def count_near(pixels: Grey, others: Grey, squared_tolerance: int) -> int:
+    """Return the number of pixels of a mask whose distance to another mask is tolerated."""
+    return _native.near(pixels, others, squared_tolerance)
 
 
 def quadrant_moments(grey: Grey, gt: Mask, boxes: Integers, low: int) -> list[Any]:

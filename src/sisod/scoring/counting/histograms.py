@@ -81,21 +81,27 @@ def histogram(
     """
     if pred.dtype == np.uint8:
         ends = int(pred.min()), int(pred.max())
-        return grey_histogram(count_rows(pred, gt, partition, LEVELS), ends, normalize)
+        return grey_histogram(count_rows(pred, gt, partition, LEVELS), ends, gt.size, normalize)
     return _float_histogram(unit_values(pred, normalize=normalize), gt, partition)
 
 
-def grey_histogram(counts: Values, ends: tuple[int, int], normalize: Normalize) -> Histogram:
-    """Return the histogram of an 8-bit map from its counts per grey value, and the extremes of these."""
+def grey_histogram(counts: Values, ends: tuple[int, int], size: int, normalize: Normalize) -> Histogram:
+    """Return the histogram of an 8-bit map from its counts per grey value.
+
+    Args:
+        counts: as in `Histogram`.
+        ends: the extreme grey values.
+        size: pixels of the image.
+        normalize: as for `histogram`.
+    """
     p, fixed_cuts = grey_cuts(*ends, normalize)
     grey = counts[0, 0] + counts[0, 1]
-    adaptive = min(2.0 * float((grey * p).sum()) / int(grey.sum()), 1.0)
+    adaptive = min(2.0 * float((grey * p).sum()) / size, 1.0)
     cuts = fixed_cuts.copy()
     cuts[ADAPTIVE] = p.searchsorted(adaptive)
     # not a BLAS matrix product: equal rows must give equal sums, to the last bit
-    flat = counts.reshape(len(counts), -1)
-    absolute, squared = (np.einsum("rc,c->r", flat, error) for error in _grey_errors(*ends, normalize))
-    return Histogram(counts, cuts, absolute, squared)
+    flat, (error, square) = counts.reshape(len(counts), -1), _grey_errors(*ends, normalize)
+    return Histogram(counts, cuts, np.einsum("rc,c->r", flat, error), np.einsum("rc,c->r", flat, square))
 
 
 @functools.lru_cache

@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from sisod.scoring import kernel
 from sisod.scoring.arrays import Mask, Values, Window
 from sisod.scoring.families.family import WHOLE, Pixels
 from sisod.scoring.partition import Frame
@@ -103,6 +104,10 @@ def surface_dice(pred: Mask, gt: Mask, squared_tolerance: int) -> float:
         return math.nan
     box = common_box(pred, gt)
     pred_border, gt_border = _border(pred[box]), _border(gt[box])
+    if kernel.is_usable(gt):
+        near = kernel.count_near(pred_border, gt_border, squared_tolerance)
+        near += kernel.count_near(gt_border, pred_border, squared_tolerance)
+        return near / (cv2.countNonZero(pred_border) + cv2.countNonZero(gt_border))
     near = 0
     for border, other in ((pred_border, gt_border), (gt_border, pred_border)):
         distance = np.asarray(cv2.distanceTransform(1 - other, cv2.DIST_L2, cv2.DIST_MASK_PRECISE))
@@ -137,7 +142,7 @@ def human_correction_effort(pixels: Pixels, frames: Sequence[Frame]) -> Values: 
     inside = np.asarray(cv2.erode(pred | gt, _CROSS, iterations=_RELAX), dtype=np.uint8)
     false_regions = false & _grown(false & inside, 1 - gt)
     missed_regions = missed & _grown(missed & inside, 1 - pred)
-    missed_regions |= skeleton(gt.view(np.bool_), within=missed.view(np.bool_)).view(np.uint8)
+    missed_regions |= skeleton(gt.view(np.bool_)).view(np.uint8) & missed
     kept = correct | missed_regions
     effort = _count_clicks(false_regions, kept)
     effort += _count_clicks(missed_regions, 1 - (kept | false_regions))
@@ -200,8 +205,6 @@ def _lines(
     return list(contours.values())
 
 
-Places = NDArray[np.intp]  # flat indices
-
 # the bit of each neighbour, clockwise from the upper left one
 _BITS = np.array([[1, 2, 4], [128, 0, 8], [64, 32, 16]], dtype=np.uint8)
 # neighbourhoods where scikit-image differs from the paper -> what removes the pixel
@@ -227,10 +230,10 @@ def _removing_passes() -> NDArray[np.uint8]:
     return table
 
 
-def skeleton(mask: Mask, *, within: Mask | None = None) -> Mask:
-    """Return the lines in the middle of the objects of a mask, or only their pixels within another mask.
+def skeleton(mask: Mask) -> Mask:
+    """Return the lines in the middle of the objects of a mask.
 
-    The second is quicker: the work ends as soon as no pixel of the other mask is left.
+    Two passes take turns until neither removes a pixel.
 
     Example:
         >>> bar = np.zeros((4, 8), dtype=bool)
@@ -241,52 +244,17 @@ def skeleton(mask: Mask, *, within: Mask | None = None) -> Mask:
                [0, 0, 0, 0, 0, 0, 0, 0],
                [0, 0, 0, 0, 0, 0, 0, 0]])
     """
-    within = mask if within is None else mask & within
-    x, y, width, height = cv2.boundingRect(np.ascontiguousarray(mask).view(np.uint8))
-    window = slice(y, y + height), slice(x, x + width)
-    padded = np.zeros((height + 2, width + 2), dtype=np.uint8)
-    wanted = padded.copy()
-    padded[1:-1, 1:-1] = mask[window]
-    wanted[1:-1, 1:-1] = within[window]
-    left = _thin(padded, np.flatnonzero(wanted))
-    rows, columns = np.divmod(left, width + 2)
+    box, passes = common_box(mask), _removing_passes()
     lines = np.zeros_like(mask)
-    lines[rows + y - 1, columns + x - 1] = True
+    left = np.pad(mask[box].view(np.uint8), 1)
+    is_done = kernel.is_usable(left)
+    if is_done:
+        kernel.thin(left, passes)
+    while not is_done:
+        before = left.copy()
+        for number in (1, 2):
+            codes = np.asarray(cv2.filter2D(left, -1, _BITS, borderType=cv2.BORDER_CONSTANT))
+            left[passes[codes] & number > 0] = 0
+        is_done = bool((left == before).all())
+    lines[box] = left[1:-1, 1:-1]
     return lines
-
-
-def _thin(padded: NDArray[np.uint8], wanted: Places) -> Places:
-    """Return those of the wanted pixels, by their flat index, that are left when only lines are left.
-
-    Args:
-        padded: the mask, with a row of zeros around it.
-        wanted: salient pixels.
-    """
-    passes = _removing_passes()
-    wide = padded.shape[1]
-    # a neighbour in the direction of a step loses the bit of the opposite direction
-    rows, columns = np.nonzero(_BITS)
-    steps = ((rows - 1) * wide + columns - 1)[:, None]
-    opposite = _BITS[::-1, ::-1][rows, columns]
-    filtered = cv2.filter2D(padded, -1, _BITS, borderType=cv2.BORDER_CONSTANT)
-    codes, salient = np.asarray(filtered, dtype=np.uint8).ravel(), padded.flatten()
-    candidates = np.flatnonzero((passes.take(codes) > 0) & (salient > 0))
-    order = np.empty(codes.size, dtype=np.int32)
-    current = 1
-    # a candidate is removed by this pass or by the next one, unless its neighbourhood changes
-    while len(candidates) and len(wanted):
-        is_removed = passes.take(codes.take(candidates)) & current > 0
-        removed = candidates[is_removed]
-        salient[removed] = 0
-        changed = removed + steps
-        for pixels, bit in zip(changed, opposite, strict=True):
-            codes[pixels] -= bit
-        candidates = np.concatenate([candidates[~is_removed], changed.ravel()])
-        removable = (passes.take(codes.take(candidates)) > 0) & (salient.take(candidates) > 0)
-        candidates = candidates[removable]
-        index = np.arange(len(candidates), dtype=np.int32)
-        order[candidates] = index  # of a pixel that is listed twice, one entry stays
-        candidates = candidates[order.take(candidates) == index]
-        wanted = wanted[salient.take(wanted) > 0]
-        current = 3 - current
-    return wanted
