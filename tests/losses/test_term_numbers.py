@@ -81,14 +81,14 @@ def test_names_are_written_and_read() -> None:
 
 # name -> what the message holds
 NAMES = {
-    "tversky(0.7)": "term 'tversky(0.7)' needs 2 numbers, 0 or more, as in 'tversky(0.3,0.7)'",
-    "tversky(0.7,-1)": "needs 2 numbers",
+    "tversky(0.7)": "term 'tversky(0.7)' must be like 'tversky(0.3,0.7)', with numbers >= 0",
+    "tversky(0.7,-1)": "with numbers >= 0",
     "tversky(0,0)": "tversky(0,0) counts no errors; give at least one number above 0",
-    "focal": "needs a number, 0 or more, as in 'focal(2)'",
-    "focal(nan)": "needs a number",
+    "focal": "must be like 'focal(2)'",
+    "focal(nan)": "must be like 'focal(2)'",
     "focal(2": "unknown term 'focal(2'; did you mean 'focal(g)'?",
     "focal(1e999)": "g of focal(g) must be a number 0 or more, got inf",
-    "dice(2)": "takes no numbers; write 'dice' or 'dice(squared=false)'",
+    "dice(2)": "must be like 'dice' or 'dice(squared=false)'",
 }
 
 

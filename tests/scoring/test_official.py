@@ -213,7 +213,7 @@ def test_more_components_than_an_integer_has_bits() -> None:
 
 def test_score_and_folders_agree(tmp_path: Path) -> None:
     """Also for grey values of the ground truth, and for a map of another size, which is resized once."""
-    pred, gt = grey_pair(1)
+    pred, gt = grey_pair(3)
     for folder, array in (("pred", pred), ("gt", gt)):
         (tmp_path / folder).mkdir()
         cv2.imwrite(str(tmp_path / folder / "a.png"), array)

@@ -1,7 +1,6 @@
 """Protocols with single settings changed: their names, their values, and what is refused."""
 
 import dataclasses
-import re
 from typing import Any
 
 import numpy as np
@@ -82,7 +81,7 @@ def test_scores_follow_the_settings() -> None:
     ("text", "message"),
     [
         *(
-            (f"default+min_area={value}", f"min_area must be .*, got {re.escape(repr(value))}")
+            (f"default+min_area={value}", "min_area must be an int >= 0")
             for value in ("", "x", "-1", "-0.1", "1.5", "1e3", "nan", "inf", "1_0", " 1", "²", "1,5")
         ),
         ("default+min_area=" + "9" * 5000, "min_area"),
@@ -94,7 +93,7 @@ def test_scores_follow_the_settings() -> None:
             "default+",
             r"expected each of min_area, connectivity, normalize, gt_level at most once.*'\+'",
         ),
-        ("default+min_area", r"got '\+min_area'"),
+        ("default+min_area", "min_area must be .*''"),
         ("default+alpha=1", r"got '\+alpha=1'"),
         ("default+min_area=0+min_area=0", r"got '\+min_area=0'"),
         ("papr+min_area=0", "unknown protocol 'papr'; did you mean 'paper'"),

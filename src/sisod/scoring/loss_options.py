@@ -72,7 +72,7 @@ def parse_term(text: object) -> tuple[str, dict[str, float]]:
     parameters = _PARAMETERS[name]
     if len(numbers) != len(parameters) or not all(_NUMBER.fullmatch(number) for number in numbers):
         forms = " or ".join(map(repr, _EXAMPLES.get(name, (name,))))
-        raise UsageError(f"term {short_repr(text)} is not valid; write {forms}")
+        raise UsageError(f"term {short_repr(text)} must be like {forms}, with numbers >= 0")
     return name, check_term_numbers(name, *map(float, numbers))
 
 
