@@ -119,6 +119,8 @@ def score_image(image: ImageStatistics, keys: tuple[str, ...], first: int) -> li
         values: list[float] = score_statistics([image], keys, first).values[0].tolist()
         return values
     found: list[float] = _kernel_values(image, first).values.tolist()
+    if not image.pixel_values:
+        return [found[column] for column in columns]
     return [
         image.pixel_values[key] if column < 0 else found[column]
         for key, column in zip(keys, columns, strict=True)
@@ -126,15 +128,13 @@ def score_image(image: ImageStatistics, keys: tuple[str, ...], first: int) -> li
 
 
 def _kernel_values(image: ImageStatistics, first: int) -> kernel.ImageValues:
-    histogram, partition, predicted = image.histogram, image.partition, image.predicted
-    return kernel.values(
-        (histogram.counts, histogram.cuts, histogram.absolute, histogram.squared),
-        (partition.areas, partition.frame_areas),
-        None if predicted is None else (predicted.areas, predicted.salient, predicted.iou),
-        partition.background_area,
-        partition.alpha_terms,
-        first,
+    pixels, frames, objects = image.histogram, image.partition, image.predicted
+    arrays = (
+        *(pixels.counts, pixels.cuts, pixels.absolute, pixels.squared),
+        *(frames.areas, frames.frame_areas),
+        *(kernel.NO_OBJECTS if objects is None else (objects.areas, objects.salient, objects.iou)),
     )
+    return kernel.values(arrays, first, frames.background_area, frames.alpha_terms)
 
 
 @functools.lru_cache

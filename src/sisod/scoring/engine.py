@@ -18,7 +18,7 @@ from sisod.scoring.arrays import Mask, Values
 from sisod.scoring.batch import ImageStatistics, score_image, score_statistics
 from sisod.scoring.counting.components import NO_COMPONENTS
 from sisod.scoring.counting.histograms import grey_histogram, histogram
-from sisod.scoring.counting.objects import measure_predicted, measured_objects
+from sisod.scoring.counting.objects import count_curve, measure_predicted, measured_objects
 from sisod.scoring.custom import CustomMetric, custom_values, find_custom, resolve_choice
 from sisod.scoring.families.family import Family, Pixels
 from sisod.scoring.metrics import FAMILIES, METRICS, MetricChoice, find_metrics
@@ -156,9 +156,6 @@ class CountScorer:
         labels: NDArray[np.integer] | None = None,
     ) -> ImageStatistics:
         """Reduce the pixels of one image to what the metrics need."""
-        # Never written: once a block of this size was freed, the C library keeps the memory of the
-        # arrays below for the next image instead of getting it from the system page by page.
-        np.empty(_BYTES_PER_PIXEL * gt.size, dtype=np.uint8)
         if pred.shape != gt.shape:
             pred = _resize(pred, gt.shape)
         protocol = self.protocol
@@ -169,6 +166,9 @@ class CountScorer:
             image = self._count_by_kernel(pred, gt)
         else:
             image = self._count(pred, gt, partition, labels)
+        if image.predicted is not None and _object_needs(self.keys)[1]:
+            curve = count_curve(pred, gt, image.partition, protocol)
+            image = replace(image, predicted=replace(image.predicted, curve=curve))
         families = _pixel_families(self.keys)
         if not families and not self.custom:
             return image
@@ -187,6 +187,9 @@ class CountScorer:
         labels: NDArray[np.integer] | None,
     ) -> ImageStatistics:
         """Cut the ground truth, unless frames are given, and count."""
+        # Never written: once a block of this size was freed, the C library keeps the memory of the
+        # arrays below for the next image instead of getting it from the system page by page.
+        np.empty(_BYTES_PER_PIXEL * gt.size, dtype=np.uint8)
         n_tiny = n_left_out = 0
         if partition is None:
             partition = self.protocol.partition(gt, labels)
@@ -196,9 +199,8 @@ class CountScorer:
         else:  # frames of the caller, to which the least area does not apply
             check_partition(partition, gt.shape)
         predicted = None
-        if self.tables or _needs_objects(self.keys):
-            curve = _needs_objects(self.keys, curve=True)
-            predicted = measure_predicted(pred, gt, partition, self.protocol, curve=curve)
+        if self.tables or _object_needs(self.keys)[0]:
+            predicted = measure_predicted(pred, gt, partition, self.protocol)
         counts = histogram(pred, gt, partition, normalize=self.protocol.normalize)
         partition = replace(partition, components=NO_COMPONENTS)  # a large map, no longer needed
         is_binary = arrays.looks_binary(pred)
@@ -206,9 +208,9 @@ class CountScorer:
 
     def _count_by_kernel(self, pred: NDArray[np.uint8], gt: Mask) -> ImageStatistics:
         """Do the same as `_count`, in one pass."""
-        protocol, objects = self.protocol, self.tables or _needs_objects(self.keys)
+        protocol, objects = self.protocol, self.tables or _object_needs(self.keys)[0]
         least = least_area(protocol.min_area, gt.size)
-        image = kernel.measure(
+        frames, rows, ends, background_area, n_left_out, measured = kernel.measure(
             pred,
             gt,
             least=least,
@@ -217,21 +219,16 @@ class CountScorer:
             objects=objects,
             histograms=self.tables,
         )
-        framed = int(image.frame_areas.sum())
         partition = Partition(
-            image.boxes,
-            image.areas,
-            image.frame_areas,
+            *frames,
             shape=(gt.shape[0], gt.shape[1]),
-            background_area=image.background_area,
-            alpha_terms=alpha_terms(protocol.alpha, image.background_area, gt.size, framed),
+            background_area=background_area,
+            alpha_terms=alpha_terms(protocol.alpha, background_area, gt.size, int(frames[2].sum())),
         )
-        curve = _needs_objects(self.keys, curve=True)
-        predicted = measured_objects(image, pred, gt, partition, protocol, curve=curve)
-        counts = grey_histogram(image.counts, image.ends, gt.size, protocol.normalize)
-        n_tiny = int(np.count_nonzero(image.areas < least))
-        is_binary = image.ends[1] == 1
-        return ImageStatistics(counts, partition, predicted, is_binary, n_tiny, image.n_left_out)
+        counts = grey_histogram(rows, ends, gt.size, protocol.normalize)
+        predicted = None if measured is None else measured_objects(measured, ends, protocol)
+        n_tiny = int(np.count_nonzero(frames[1] < least))
+        return ImageStatistics(counts, partition, predicted, ends[1] == 1, n_tiny, n_left_out)
 
     def finish(self, images: Sequence[ImageStatistics]) -> Scores:
         """Turn the statistics of a batch into its scores."""
@@ -239,15 +236,11 @@ class CountScorer:
 
 
 @functools.lru_cache
-def _needs_objects(keys: tuple[str, ...], *, curve: bool = False) -> bool:
-    """Tell whether a metric needs the predicted objects, or their counts at every threshold."""
-    families = (METRICS[key].family for key in keys)
-    return any(
-        family.kind == "objects" and family.on_request
-        if curve
-        else family.kind in ("objects", "balanced")
-        for family in families
-    )
+def _object_needs(keys: tuple[str, ...]) -> tuple[bool, bool]:
+    """Tell whether a metric needs the predicted objects, and their counts at every threshold."""
+    families = [METRICS[key].family for key in keys]
+    needs_curve = any(family.kind == "objects" and family.on_request for family in families)
+    return any(family.kind in ("objects", "balanced") for family in families), needs_curve
 
 
 def _resize(pred: arrays.Map, shape: tuple[int, ...]) -> arrays.Map:

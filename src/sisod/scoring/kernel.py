@@ -24,6 +24,7 @@ if getattr(_native, "VERSION", None) != 3:  # built from other sources; see the 
     _native = None  # type: ignore[assignment]
 
 Grey = NDArray[np.uint8]
+Frames = tuple[Integers, Integers, Integers]  # boxes, areas of their components, areas of the boxes
 _MOST_PIXELS = 2**31 - 2**20  # indices in the kernel have 32 bits
 _LONGEST_SIDE = 2**20  # products of squared distances have 64 bits
 _is_on = _native is not None and os.environ.get("SISOD_NATIVE") != "0"
@@ -48,33 +49,7 @@ VALUES = (
     *("false_objects", "false_area", "pq", "sq", "rq"),
 )
 _N_THRESHOLDS = 258  # 256 levels, p > 0.5, and the adaptive one
-_NO_OBJECTS = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
-
-
-class MeasuredImage(NamedTuple):
-    """What the kernel counts in an 8-bit image.
-
-    Attributes:
-        boxes: of the frames.
-        areas: of their components.
-        frame_areas: of the boxes.
-        counts: image, frames and union of the frames x 2 x 256.
-        ends: the least and the largest grey value.
-        background_area: pixels in no frame.
-        n_left_out: components without a frame.
-        objects: attributes of `PredictedObjects`; None if they were not asked for.
-        histograms: of each predicted object x 256; empty if they were not asked for.
-    """
-
-    boxes: Integers
-    areas: Integers
-    frame_areas: Integers
-    counts: Values
-    ends: tuple[int, int]
-    background_area: int
-    n_left_out: int
-    objects: dict[str, NDArray[Any]] | None
-    histograms: Values
+NO_OBJECTS = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
 
 
 class ImageValues(NamedTuple):
@@ -118,47 +93,50 @@ def is_usable(plane: NDArray[Any]) -> bool:
 
 def measure(
     grey: Grey, gt: Mask, *, least: int, connectivity: int, minmax: bool, objects: bool, histograms: bool
-) -> MeasuredImage:
+) -> tuple[Frames, Values, tuple[int, int], int, int, dict[str, NDArray[Any]] | None]:
     """Count an 8-bit map against its ground truth.
 
-    With `objects`, the predicted objects as well; with `histograms`, the grey values of each.
+    Args:
+        grey: the map.
+        gt: the ground truth.
+        least: pixels of a component with a frame, and of a predicted object.
+        connectivity: of both.
+        minmax: whether the map is stretched.
+        objects: whether the predicted objects are counted as well.
+        histograms: whether their grey values are, too.
+
+    Returns:
+        The frames; pixels of the image, its frames and their union x 2 x 256; the least and the largest
+        grey value; pixels in no frame; components without one; and of the predicted objects the
+        attributes of `PredictedObjects` that are counted here, and `histograms`, each x 256.
     """
     truth, counts, ends, background_area, n_left_out, predicted = _native.measure(
         np.ascontiguousarray(grey), gt, least, connectivity, minmax, objects, histograms
     )
-    boxes, areas, frame_areas = _boxes_and_areas(truth)
-    n = len(areas)
-    measured, grey_counts = None, b""
+    frames = _boxes_and_areas(truth)
+    n, measured = len(frames[1]), None
     if predicted is not None:
         found, integers, iou, grey_counts = predicted
-        own_boxes, own_areas, _ = _boxes_and_areas(found)
-        columns, split = np.frombuffer(integers, np.int64), 4 * len(own_areas)
-        salient, spilled, match, _ = columns[:split].reshape(4, len(own_areas))
+        boxes, areas, _ = _boxes_and_areas(found)
+        columns, split = np.frombuffer(integers, np.int64), 4 * len(areas)
+        salient, spilled, match, _ = columns[:split].reshape(4, len(areas))
         holder, missed = columns[split:].reshape(2, n)
         measured = {
-            "boxes": own_boxes,
-            "areas": own_areas,
+            "boxes": boxes,
+            "areas": areas,
             "salient": salient,
             "match": match,
             "iou": np.frombuffer(iou),
             "spilled_pixels": spilled,
             "holder": holder,
             "missed_pixels": missed,
+            "histograms": np.frombuffer(grey_counts).reshape(-1, 256),
         }
-    return MeasuredImage(
-        boxes,
-        areas,
-        frame_areas,
-        counts=np.frombuffer(counts).reshape(n + 2, 2, 256),
-        ends=ends,
-        background_area=background_area,
-        n_left_out=n_left_out,
-        objects=measured,
-        histograms=np.frombuffer(grey_counts).reshape(-1, 256),
-    )
+    rows = np.frombuffer(counts).reshape(n + 2, 2, 256)
+    return frames, rows, ends, background_area, n_left_out, measured
 
 
-def _boxes_and_areas(data: bytes) -> tuple[Integers, Integers, Integers]:
+def _boxes_and_areas(data: bytes) -> Frames:
     values = np.frombuffer(data, np.int64)
     n = len(values) // 6
     return values[: 4 * n].reshape(n, 4), values[4 * n : 5 * n], values[5 * n :]
@@ -171,25 +149,19 @@ def count(codes: NDArray[Any], gt: Mask, boxes: Integers, n_codes: int) -> Value
 
 
 def values(
-    counts: tuple[Values, NDArray[np.int64], Values, Values],
-    areas: tuple[Integers, Integers],
-    objects: tuple[Integers, Integers, Values] | None,
-    background: int,
-    alpha_terms: tuple[float, float],
-    first: int,
+    arrays: tuple[NDArray[Any], ...], first: int, background: int, alpha_terms: tuple[float, float]
 ) -> ImageValues:
     """Return values and curves of one image.
 
     Args:
-        counts: of a histogram: counts, cuts, absolute and squared errors.
-        areas: of the objects, and of their frames.
-        objects: areas, salient pixels and IoU of the predicted objects.
+        arrays: of a histogram counts, cuts, absolute and squared errors; areas of the objects and of
+            their frames; areas, salient pixels and IoU of the predicted objects.
+        first: the threshold at which size-invariant curves begin.
         background: pixels in no frame.
         alpha_terms: see `Partition`.
-        first: the threshold at which size-invariant curves begin.
     """
-    arrays = tuple(map(np.ascontiguousarray, (*counts, *areas, *(objects or _NO_OBJECTS))))
-    data = np.frombuffer(_native.values(arrays, first, background, *alpha_terms))
+    contiguous = tuple(map(np.ascontiguousarray, arrays))
+    data = np.frombuffer(_native.values(contiguous, first, background, *alpha_terms))
     n, size = len(VALUES), len(CURVES) * _N_THRESHOLDS
     plain, si = data[n : n + 2 * size].reshape(2, len(CURVES), _N_THRESHOLDS)
     return ImageValues(data[:n], plain, si, data[n + 2 * size :].reshape(-1, len(FRAME_VALUES)))

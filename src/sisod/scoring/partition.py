@@ -89,12 +89,10 @@ class Partition:
             Frame(index, y0, x0, y1, x1, area) for index, ((y0, x0, y1, x1), area) in enumerate(rows)
         )
 
-    @cached_property
+    @property
     def background(self) -> Mask:
         """True for pixels in no frame."""
-        if self.regions is not None:
-            return np.zeros(self.shape, dtype=np.bool_)
-        return _outside(self.boxes, self.shape)
+        return self.outside_boxes if self.regions is None else np.zeros(self.shape, dtype=np.bool_)
 
     @property
     def size(self) -> int:
@@ -106,11 +104,9 @@ class Partition:
         """Whether no two frames overlap."""
         return int(self.frame_areas.sum()) + self.background_area == self.size
 
-    @property
+    @cached_property
     def outside_boxes(self) -> Mask:
         """True for pixels outside every component's bounding box; for boxes this is the background."""
-        if self.regions is None:
-            return self.background
         return _outside(self.boxes, self.shape)
 
     def salient_shares(self, mask: Mask) -> NDArray[np.float64]:

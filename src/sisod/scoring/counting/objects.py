@@ -45,7 +45,7 @@ class PredictedObjects:
             pixels; -1 for none. There is at most one.
         missed_pixels: for each object of the ground truth, its salient pixels with p <= 0.5.
         detections: for the protocol `infrared`, what `_count_detections` returns; else empty.
-        curve: what `_count_curve` returns if a metric needs it; else empty.
+        curve: what `count_curve` returns if a metric needs it; else empty.
     """
 
     boxes: Boxes
@@ -70,9 +70,7 @@ class PredictedObjects:
         return np.bincount(self.holder[self.holder >= 0], minlength=len(self))
 
 
-def measure_predicted(
-    pred: Map, gt: Mask, partition: Partition, protocol: Protocol, *, curve: bool = False
-) -> PredictedObjects:
+def measure_predicted(pred: Map, gt: Mask, partition: Partition, protocol: Protocol) -> PredictedObjects:
     """Return the components of {p > 0.5} that are large enough, and what each is matched with.
 
     Args:
@@ -80,7 +78,6 @@ def measure_predicted(
         gt: the ground truth.
         partition: its frames.
         protocol: connectivity, least area and normalisation.
-        curve: whether to count at all thresholds too.
     """
     p = unit_values(pred, normalize=protocol.normalize)
     above = p > HALF
@@ -119,27 +116,19 @@ def measure_predicted(
         holder=holder,
         missed_pixels=np.bincount(missed[missed >= 0], minlength=len(partition)),
         detections=_count_detections(components, kept, partition) if protocol.detections else {},
-        curve=_count_curve(pred, gt, partition, protocol) if curve else {},
+        curve={},
     )
 
 
 def measured_objects(
-    image: kernel.MeasuredImage,
-    pred: NDArray[np.uint8],
-    gt: Mask,
-    partition: Partition,
-    protocol: Protocol,
-    *,
-    curve: bool,
-) -> PredictedObjects | None:
-    """Return the same of an 8-bit map from what the kernel measured; None if that has no objects."""
-    if image.objects is None:
-        return None
+    measured: dict[str, NDArray[Any]], ends: tuple[int, int], protocol: Protocol
+) -> PredictedObjects:
+    """Return the same of an 8-bit map from what the kernel measured, but for the curve."""
+    histograms = measured.pop("histograms")
     means, peaks = _NO_STATISTICS  # of which only tables tell
-    if len(image.histograms):
-        means, peaks = _grey_statistics(image.histograms, image.ends, protocol)
-    counts = _count_curve(pred, gt, partition, protocol) if curve else {}
-    return PredictedObjects(**image.objects, means=means, peaks=peaks, detections={}, curve=counts)
+    if len(histograms):
+        means, peaks = _grey_statistics(histograms, ends, protocol)
+    return PredictedObjects(**measured, means=means, peaks=peaks, detections={}, curve={})
 
 
 def _grey_statistics(
@@ -211,8 +200,8 @@ def _is_near(sums: Integers, area: int, other_sums: Integers, other_area: int) -
     return bool(squares < (NEAR * int(area) * int(other_area)) ** 2)
 
 
-def _count_curve(pred: Map, gt: Mask, partition: Partition, protocol: Protocol) -> dict[str, Integers]:
-    """Return the counts of one image at every threshold."""
+def count_curve(pred: Map, gt: Mask, partition: Partition, protocol: Protocol) -> dict[str, Integers]:
+    """Return the counts of objects of one image at every threshold."""
     # how many thresholds each pixel is above
     if pred.dtype == np.uint8:
         table, _ = grey_cuts(int(pred.min()), int(pred.max()), protocol.normalize)

@@ -83,19 +83,20 @@ def s_measure(pixels: Pixels, frames: Sequence[Frame], *, alpha: float = 0.5) ->
     """Structure measure (Fan et al., ICCV 2017), object and region similarity in equal parts."""
     windows = [WHOLE, *(frame.window for frame in frames)]
     regions: Sequence[Regions]
-    if pixels.pred.dtype == np.uint8 and kernel.is_usable(pixels.gt):
+    if pixels.pred.dtype == np.uint8:
         low, high = pixels.ends
-        moments = kernel.quadrant_moments(pixels.pred, pixels.gt, pixels.boxes(frames), low)
+        if kernel.is_usable(pixels.gt):
+            sums = kernel.quadrant_moments(pixels.pred, pixels.gt, pixels.boxes(frames), low)
+        else:
+            sums = [_count(pixels.pred[window], pixels.gt[window], low) for window in windows]
         regions = [
             [
                 (GreyMoments(high - low, *outside), GreyMoments(high - low, *inside))
                 for outside, inside in quadrants
                 if outside[0] + inside[0]
             ]
-            for quadrants in moments
+            for quadrants in sums
         ]
-    elif pixels.pred.dtype == np.uint8:
-        regions = [_counted(pixels.pred[window], pixels.gt[window], *pixels.ends) for window in windows]
     else:
         p = pixels.values()
         regions = [_measured(p[window], pixels.gt[window]) for window in windows]
@@ -107,13 +108,11 @@ def _measured(p: Values, gt: Mask) -> Regions:
     return [(Moments.from_values(p[~gt]), Moments.from_values(p[gt])) for p, gt in parts if gt.size]
 
 
-def _counted(grey: NDArray[np.uint8], gt: Mask, low: int, high: int) -> Regions:
-    def moments(levels: NDArray[np.int64]) -> GreyMoments:
-        return GreyMoments(high - low, len(levels), int(levels.sum()), int((levels * levels).sum()))
-
+def _count(grey: NDArray[np.uint8], gt: Mask, low: int) -> list[list[list[int]]]:
+    """Return number, sum and sum of squares of the levels: quadrants x classes x 3."""
     levels = grey.astype(np.int64) - low
-    parts = [(levels[part], gt[part]) for part in quarter(gt)]
-    return [(moments(part[~truth]), moments(part[truth])) for part, truth in parts if truth.size]
+    parts = [[levels[part][gt[part] == salient] for salient in (False, True)] for part in quarter(gt)]
+    return [[[len(p), int(p.sum()), int((p * p).sum())] for p in classes] for classes in parts]
 
 
 def quarter(gt: Mask) -> list[Window]:
