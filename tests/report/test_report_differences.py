@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 import sisod
 from sisod.analysis.comparison import compare_many
+from sisod.analysis.groups import size_bias
 from sisod.analysis.scores import heading
 from sisod.evaluation.results import Result as Saved
 from sisod.report import write_report
 from sisod.report.differences import forest_panels, read_differences
 from sisod.report.page.scores import DatasetScores
+from sisod.report.page.size_bias import size_bias_test
 
 pytest.importorskip("jinja2", reason="extra report is not installed")
 Values = NDArray[np.float64]
@@ -62,17 +64,18 @@ def test_metrics_prefer_different_methods() -> None:
     a = result(mae=HARD, si_mae=HARD, f_mean=HARD)
     b = result(mae=HARD + 0.1, si_mae=HARD + 0.001 + NOISE, f_mean=HARD + 0.1)
     assert table_of({"A": a, "B": b}) == (
-        "On D, A is preferred by MAE (decided) and by SI-MAE (undecided); B is preferred by F mean "
-        "(decided)."
+        "On D, A is better than B by 2 of 3 metrics. A is preferred by MAE (decided) and by SI-MAE "
+        "(undecided); B is preferred by F mean (decided)."
     )
 
 
 def test_a_lead_must_be_decided_against_every_other_method() -> None:
     maes = {"A": HARD, "B": HARD + 0.001 + NOISE, "C": HARD + 0.1}
     results = {name: result(mae=mae, si_mae=mae) for name, mae in maes.items()}
-    assert table_of(results) == "On D, A is preferred by MAE and SI-MAE (undecided)."
+    best = "On D, A is the best of 3 methods by 2 of 2 metrics. "
+    assert table_of(results) == best + "A is preferred by MAE and SI-MAE (undecided)."
     two = table_of({name: results[name] for name in "AC"})
-    assert two == "On D, A is preferred by MAE and SI-MAE (decided)."
+    assert two.endswith("A is preferred by MAE and SI-MAE (decided).")
 
 
 def test_headline_of_equal_single_or_undefined_methods() -> None:
@@ -229,3 +232,51 @@ def test_pairs_of_methods_are_those_of_the_comparison(saved: list[Saved], tmp_pa
         grid = compared.grid(everything=True)
         assert [cell[0] for cell in head] == list(grid.headings)
         assert [[cell[0] for cell in row] for row in rows] == [[*row] for row in grid.rows]
+
+
+# --- the test of the size bias ------------------------------------------------------------------------
+
+
+def with_objects(areas: list[Values], scores: list[Values]) -> sisod.Evaluation:
+    """A result with objects of given areas and F means, image by image."""
+    rows = [
+        {"image": f"{image:03d}", "index": index, "area": area, "f_mean": score}
+        for image, pair in enumerate(zip(areas, scores, strict=True))
+        for index, (area, score) in enumerate(zip(*pair, strict=True))
+    ]
+    schema = {"image": pl.String, "index": pl.Int64, "area": pl.Float64, "f_mean": pl.Float64}
+    return dataclasses.replace(BLANK, objects=pl.DataFrame(rows, schema=schema))
+
+
+def test_size_bias_is_tested_by_exchanging_images() -> None:
+    rng = np.random.default_rng(0)
+    areas = [rng.uniform(10, 1000, 4) for _ in range(40)]
+    neutral = [rng.uniform(0, 1, 4) for _ in areas]
+    biased = [area / 1000 + 0.1 * one for area, one in zip(areas, neutral, strict=True)]
+    alike = [one + rng.normal(0, 0.01, 4) for one in neutral]
+    base = with_objects(areas, neutral)
+    assert size_bias_test(base, with_objects(areas, biased)) < 0.01
+    assert size_bias_test(base, with_objects(areas, alike)) > 0.05
+    assert size_bias_test(base, base) == 1.0
+    # one image has two exchanges, both as large as the observed difference
+    assert (
+        size_bias_test(with_objects(areas[:1], neutral[:1]), with_objects(areas[:1], biased[:1])) == 1.0
+    )
+    assert math.isnan(size_bias_test(with_objects([], []), with_objects([], [])))
+
+
+def test_size_bias_of_the_page_says_whether_it_differs(saved: list[Saved], tmp_path: Path) -> None:
+    write_report(saved, tmp_path / "r.html", resamples=20)
+    rows = Tables((tmp_path / "r.html").read_text()).tables["Scores on mixed"][2:]
+    cells = {row[0][0]: row[-1] for row in rows}
+    biases = {r.method: size_bias(r.evaluation) for r in saved if r.dataset == "mixed"}
+    best = min(biases, key=lambda method: abs(biases[method]))
+    for method, (text, attributes) in cells.items():
+        if method != best:
+            result = next(r for r in saved if (r.dataset, r.method) == ("mixed", method))
+            other = next(r for r in saved if (r.dataset, r.method) == ("mixed", best))
+            p = size_bias_test(result.evaluation, other.evaluation)
+            verdict = "undecided" if p > 0.05 else "decided"
+            expected = f"difference to {best} {verdict} (permutation test, p = {p:.3g})"
+            assert expected in str(attributes["data-tip"])
+            assert text.startswith("≈") is (p > 0.05)

@@ -165,10 +165,9 @@ def forest_panels(
 
 
 def headline(dataset: str, keys: Sequence[str], methods: Sequence[str], differences: Differences) -> str:
-    """Say which metrics prefer which method, the method with the most metrics first.
+    """Say which method is best by most metrics, whether its lead is real, and what prefers another.
 
-    A metric decides if the method is better than every other by the permutation test. No method is
-    called the best of all: metrics of pixels and of objects may well prefer different ones.
+    A metric decides if the method is better than every other by the permutation test.
 
     Args:
         dataset: its name.
@@ -177,19 +176,23 @@ def headline(dataset: str, keys: Sequence[str], methods: Sequence[str], differen
         differences: from `read_differences`; without any the headline is empty.
     """
     preferred: dict[str, dict[str, list[str]]] = {}  # method -> decided or not -> titles of metrics
-    known = False
+    n_known = 0
     for key in keys:
         best = best_method(key, methods, differences)
-        known = known or bool(best)
+        n_known += bool(best)
         leads = [differences[key, best, other] for other in methods if best and other != best]
         if leads and all(lead.advantage[0] > TOLERANCE for lead in leads):
             decided = all(lead.verdict == "better" for lead in leads)
             verdict = "decided" if decided else "undecided"
             preferred.setdefault(best, {}).setdefault(verdict, []).append(title(key))
     if not preferred:
-        return f"On {dataset}, no metric prefers one of the methods." if known else ""
-    parts = []
-    for method in sorted(preferred, key=lambda name: -sum(map(len, preferred[name].values()))):
+        return f"On {dataset}, no metric prefers one of the methods." if n_known else ""
+    n_wins = {method: sum(map(len, lists.values())) for method, lists in preferred.items()}
+    first = max(methods, key=lambda method: n_wins.get(method, 0))
+    rivals = [method for method in methods if method != first]
+    rank = f"better than {rivals[0]}" if len(rivals) == 1 else f"the best of {len(methods)} methods"
+    parts = [f"{first} is {rank} by {n_wins[first]} of {n_known} metrics"]
+    for method in sorted(preferred, key=lambda name: (name != first, -n_wins[name])):
         lists = (f"{listed(names)} ({verdict})" for verdict, names in preferred[method].items())
         parts.append(f"{method} is preferred by {' and by '.join(lists)}")
-    return f"On {dataset}, {'; '.join(parts)}."
+    return f"On {dataset}, {parts[0]}. {'; '.join(parts[1:])}."

@@ -15,6 +15,7 @@ from sisod.analysis.groups import is_found, size_bias
 from sisod.analysis.object_counts import needs_predicted
 from sisod.analysis.scores import direction, heading, score_keys, title
 from sisod.analysis.seeds import group_seeds, mean_and_deviation
+from sisod.analysis.significance import LEVEL
 from sisod.common.exceptions import InputError
 from sisod.common.grid import Better, Grid, interval_text, number, ranked_rows
 from sisod.evaluation.notes import undefined_notes
@@ -26,12 +27,13 @@ from sisod.report.differences import (
     headline,
     read_differences,
 )
+from sisod.report.page.size_bias import size_bias_test
 from sisod.report.summary import shown_keys
 from sisod.scoring.counting.object_counts import COUNTS
 from sisod.scoring.metrics import METRICS, is_custom
 
 _BIAS = "size_bias"
-_BIAS_TIP = "Spearman's correlation of the F of objects with their size; 0 treats all sizes alike"
+_BIAS_TIP = "Spearman's correlation of the F of objects with their size; 0 is best"
 _MOST_COLUMNS = 16  # of the main table, if the user chose the metrics
 # the section on objects: heading of a group -> its columns, a count or a metric, and the heading
 _OBJECT_GROUPS = {
@@ -206,8 +208,25 @@ class DatasetScores:
                 cell.tied = one is not None and one.verdict == "undecided" and not cell.best
                 if one is not None and cell.tied:
                     cell.tip += f"; differs from {leader} by {one.signed} ({one.interval}): undecided"
+            if column.key == _BIAS and not self.obstacle:
+                self._test_biases(dict(zip(methods, cells, strict=True)))
         rows = list(zip(methods, zip(*columns, strict=True), strict=True))
         return ScoreTable(groups, rows, {m: len(self.runs[m]) for m in methods})
+
+    def _test_biases(self, cells: Mapping[str, ScoreCell]) -> None:
+        """Mark the size bias nearest to 0, and say which others differ from it; of single runs."""
+        defined = {m: abs(cell.value) for m, cell in cells.items() if not math.isnan(cell.value)}
+        if len(defined) < 2:
+            return
+        least = min(defined, key=lambda method: defined[method])
+        cells[least].best = True
+        for method in defined:
+            if method == least or len(self.runs[method]) + len(self.runs[least]) > 2:
+                continue
+            p = size_bias_test(self.evaluations[method], self.evaluations[least])
+            cells[method].tied = p > LEVEL
+            verdict = "undecided" if p > LEVEL else "decided"
+            cells[method].tip += f"; difference to {least} {verdict} (permutation test, p = {p:.3g})"
 
     def _cell(self, method: str, key: str) -> ScoreCell:
         """The value of a method; of one with several seeds, their mean and deviation."""
