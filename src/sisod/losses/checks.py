@@ -150,13 +150,12 @@ def _check_map(map_: Tensor, target: Tensor, name: str, mode: Mode) -> None:
         raise ValueError(f"{name} is on {map_.device} but target is on {target.device}")
     shape = tuple(map_.shape)
     is_flat = mode == "binary" and map_.ndim == 3
-    has_axes = is_flat or map_.ndim in (4, 5)
-    n_maps = 1 if is_flat or not has_axes else shape[1]
-    if (
-        not has_axes
-        or map_.numel() == 0
-        or (mode != "multilabel" and (mode == "binary") != (n_maps == 1))
-    ):
+    fits = is_flat or map_.ndim in (4, 5)
+    if fits and mode == "binary":
+        fits = is_flat or shape[1] == 1
+    elif fits and mode == "multiclass":
+        fits = shape[1] >= 2
+    if not fits or map_.numel() == 0:
         others = "'multiclass' or 'multilabel'" if mode == "binary" else "'binary'"
         raise ValueError(
             f"{name} has shape {shape}; mode {mode!r} takes {_FORMS[mode]}; for another number of maps "
