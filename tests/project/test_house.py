@@ -1,4 +1,4 @@
-"""The structure of the package: which subpackage may import which, files in a folder, class names."""
+"""The structure of the package: which subpackage may import which, sizes, names of classes."""
 
 import ast
 import re
@@ -38,6 +38,7 @@ HEAVY = {
     "torch": {"losses", "networks", "training", "reproduction"},
 }
 MOST_FILES = 12  # in a folder, beside __init__.py
+MOST_LINES = 440  # of a file: not much more than 400
 
 
 def trees(root: Path) -> dict[str, ast.Module]:
@@ -124,13 +125,15 @@ def shared_class_names(modules: dict[str, ast.Module]) -> dict[str, list[str]]:
 
 
 def crowded(root: Path) -> list[str]:
-    """Return the folders that hold too many files."""
+    """Return the folders that hold too many files, and the files that are too long."""
     counts: defaultdict[str, int] = defaultdict(int)
-    for path in root.rglob("*.py"):
+    found = []
+    for path in sorted(root.rglob("*.py")):
         counts[path.parent.relative_to(root).as_posix()] += path.name != "__init__.py"
-    return [
-        f"{folder} has {count} files" for folder, count in sorted(counts.items()) if count > MOST_FILES
-    ]
+        n_lines = len(path.read_text(encoding="utf-8").splitlines())
+        if n_lines > MOST_LINES:
+            found.append(f"{path.relative_to(root).as_posix()} has {n_lines} lines")
+    return found + [f"{name} has {count} files" for name, count in counts.items() if count > MOST_FILES]
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +161,7 @@ def test_each_rule_sees_what_breaks_it(tmp_path: Path) -> None:
         "scoring/metrics.py": "if TYPE_CHECKING:\n    import torch\n    import sisod.data.pairs\n",
         "evaluation/rows.py": "from sisod import score\n",
         "analysis/ranks.py": "x = import_module('sisod.report.gallery')\n",
-        **{f"losses/parts/module{number}.py": "" for number in range(13)},
+        **{f"losses/parts/module{number}.py": "\n" * 441 * (number == 7) for number in range(13)},
     }
     for name, text in files.items():
         path = tmp_path / name
@@ -173,7 +176,7 @@ def test_each_rule_sees_what_breaks_it(tmp_path: Path) -> None:
     assert cycle(module_graph(modules)) == {"sisod.common.exceptions", "sisod.data.pairs"}
     assert heavy(modules) == ["sisod.data.pairs imports torch"]
     assert shared_class_names(modules) == {"Cell": ["sisod.common.exceptions", "sisod.data.pairs"]}
-    assert crowded(tmp_path) == ["losses/parts has 13 files"]
+    assert crowded(tmp_path) == ["losses/parts/module7.py has 441 lines", "losses/parts has 13 files"]
 
 
 def test_no_message_names_a_file_of_the_repository(package: dict[str, ast.Module]) -> None:
