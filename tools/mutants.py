@@ -3,8 +3,9 @@
     python tools/mutants.py scoring losses evaluation data --before CHECKOUT
 
 In every subpackage 20 lines are changed: a comparison, an operator, a number, a condition. Its tests
-must fail. A change that they miss is tried with the tests of CHECKOUT, an earlier state of the project,
-in its own code: only lines that both have are changed. Prints a table in Markdown.
+must fail: first those that name the module are run, then the others of the subpackage, then those of
+subpackages that use it. A change that they miss is tried with the tests of CHECKOUT, an earlier state of
+the project, in its own code: only lines that both have are changed. Prints a table in Markdown.
 """
 
 import argparse
@@ -44,6 +45,7 @@ NEIGHBOURS = {
     "losses": ("training",),
     "evaluation": ("cli", "analysis", "report"),
     "data": ("evaluation", "training", "networks"),
+    "report": ("cli",),
 }
 
 
@@ -121,7 +123,25 @@ def choose(subpackage: str, count: int, seed: int, before: Path | None) -> list[
     return [generator.choice(found[line]) for line in lines]
 
 
-def notices(project: Path, subpackage: str, mutant: Mutant, folders: tuple[str, ...]) -> str:
+def stages(project: Path, subpackage: str, mutant: Mutant) -> list[list[str]]:
+    """Return the files of tests to run: those that name the module, of the subpackage, of its users."""
+    module = ".".join(Path(mutant.file).with_suffix("").parts).removesuffix(".__init__")
+    below = {
+        folder: sorted((project / "tests" / folder).rglob("test_*.py"))
+        for folder in (subpackage, *NEIGHBOURS[subpackage])
+    }
+    near = [
+        path
+        for paths in below.values()
+        for path in paths
+        if f"sisod.{module} import" in path.read_text(encoding="utf-8")
+    ]
+    own = [path for path in below.pop(subpackage) if path not in near]
+    rest = [path for paths in below.values() for path in paths if path not in near]
+    return [[str(path) for path in paths] for paths in (near, own, rest) if paths]
+
+
+def notices(project: Path, subpackage: str, mutant: Mutant, seconds: float) -> str:
     """Run the tests with the line changed; return the one that fails, or an empty string."""
     with tempfile.TemporaryDirectory() as temporary:
         copy = Path(temporary) / "src"
@@ -134,26 +154,26 @@ def notices(project: Path, subpackage: str, mutant: Mutant, folders: tuple[str, 
                 file.write_text("\n".join(lines) + "\n", encoding="utf-8")
                 changed += 1
         assert changed == 1, mutant
-        for folder in folders:
+        for files in stages(project, subpackage, mutant):
             command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "2", "--dist", "loadfile"]
             environment = os.environ | {"PYTHONPATH": str(copy), "HYPOTHESIS_PROFILE": "default"}
             try:
                 run = subprocess.run(  # noqa: S603
-                    [*command, f"tests/{folder}"],
+                    [*command, *files],
                     cwd=project,
                     env=environment,
                     capture_output=True,
                     text=True,
-                    timeout=900,
+                    timeout=seconds,
                     check=False,
                 )
             except subprocess.TimeoutExpired:
-                return f"tests/{folder}: no end"
+                return f"no end within {seconds:.0f} seconds"
             if run.returncode != 0:
                 failed = [
                     line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))
                 ]
-                return failed[0].split(" - ")[0] if failed else f"tests/{folder}"
+                return failed[0].split(" - ")[0] if failed else "an error"
     return ""
 
 
@@ -164,16 +184,16 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--before", type=Path)
+    parser.add_argument("--seconds", type=float, default=900, help="for the tests of one stage")
     options = parser.parse_args()
     print("| file | line | becomes | noticed by |", "|---|---|---|---|", sep="\n", flush=True)
     missed = Counter[str]()
     for subpackage in options.subpackages:
-        folders = (subpackage, *NEIGHBOURS[subpackage])
         for mutant in choose(subpackage, options.count, options.seed, options.before):
-            answer = notices(PROJECT, subpackage, mutant, folders)
+            answer = notices(PROJECT, subpackage, mutant, options.seconds)
             if not answer:
                 missed[subpackage] += 1
-                before = options.before and notices(options.before, subpackage, mutant, folders)
+                before = options.before and notices(options.before, subpackage, mutant, options.seconds)
                 answer = f"**missed**; before: {before or 'missed'}"
             cells = (mutant.file, f"`{mutant.line.strip()}`", f"`{mutant.changed.strip()}`", answer)
             print("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |", flush=True)
