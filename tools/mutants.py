@@ -168,7 +168,7 @@ def notices(project: Path, subpackage: str, mutant: Mutant, seconds: float) -> s
                     check=False,
                 )
             except subprocess.TimeoutExpired:
-                return f"no end within {seconds:.0f} seconds"
+                return f"unknown: no end within {seconds:.0f} seconds"
             if run.returncode != 0:
                 failed = [
                     line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))

@@ -1,10 +1,10 @@
 """Synthetic benchmarks for the tests of figures and reports, and a parser of report pages."""
 
 import dataclasses
+import html
 import json
 import re
 from collections.abc import Callable, Sequence
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -142,41 +142,24 @@ def _write(path: Path, picture: Grey) -> None:
     assert cv2.imwrite(str(path), picture)
 
 
-class Tables(HTMLParser):
-    """The cells of every table by its caption: (text, attributes)."""
+class Tables:
+    """The cells of every table of a page by its caption: (text, attributes)."""
 
     def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tables: dict[str, list[list[tuple[str, dict[str, str | None]]]]] = {}
-        self.rows: list[list[tuple[str, dict[str, str | None]]]] = []
-        self.inside: list[str] = []
-        self.caption = ""
-        self.feed(page)
+        self.tables: dict[str, list[list[tuple[str, dict[str, str]]]]] = {}
+        for table in re.findall(r"<table.*?</table>", page, re.S):
+            caption = re.search(r"<caption.*?>(.*?)</caption>", table, re.S)
+            self.tables[_text(caption[1]) if caption else ""] = [
+                [
+                    (_text(content), dict(re.findall(r'([\w-]+)="(.*?)"', attributes)))
+                    for attributes, content in re.findall(r"<t[dh]\b(.*?)>(.*?)</t[dh]>", row, re.S)
+                ]
+                for row in re.findall(r"<tr.*?</tr>", table, re.S)
+            ]
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Called by the parser."""
-        self.inside.append(tag)
-        if tag == "table":
-            self.rows, self.caption = [], ""
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("td", "th"):
-            self.rows[-1].append(("", dict(attrs)))
 
-    def handle_endtag(self, tag: str) -> None:
-        """Called by the parser."""
-        while self.inside and self.inside.pop() != tag:
-            pass
-        if tag == "table":
-            self.tables[self.caption] = self.rows
-
-    def handle_data(self, data: str) -> None:
-        """Called by the parser."""
-        if "caption" in self.inside:
-            self.caption += data
-        elif "td" in self.inside or "th" in self.inside:
-            text, attributes = self.rows[-1][-1]
-            self.rows[-1][-1] = (text + data, attributes)
+def _text(markup: str) -> str:
+    return html.unescape(re.sub(r"<.*?>", "", markup, flags=re.S))
 
 
 def data_of(page: str) -> Any:
