@@ -151,7 +151,7 @@ class Tables:
             caption = re.search(r"<caption.*?>(.*?)</caption>", table, re.S)
             self.tables[_text(caption[1]) if caption else ""] = [
                 [
-                    (_text(content), dict(re.findall(r'([\w-]+)="(.*?)"', attributes)))
+                    (_text(content), dict(re.findall(r'([\w-]+)="(.*?)"', html.unescape(attributes))))
                     for attributes, content in re.findall(r"<t[dh]\b(.*?)>(.*?)</t[dh]>", row, re.S)
                 ]
                 for row in re.findall(r"<tr.*?</tr>", table, re.S)
