@@ -9,7 +9,6 @@ from helpers.simulated_results import simulated
 
 import sisod
 from sisod import analysis
-from sisod.analysis.bootstrap import size_intervals
 from sisod.common.exceptions import InputError, UsageError
 
 A = simulated(np.array([0.1, 0.2]), names=["x", "y"])
@@ -54,14 +53,13 @@ USAGE: dict[str, list[Callable[[], object]]] = {
     ],
     "there are no results": [lambda: analysis.rank_changes({})],
     "by must be None or 'size'": [lambda: analysis.error_breakdown(DEFAULT, by="number")],  # type: ignore[arg-type]
-    "score of objects 'mae'": [lambda: size_intervals(DEFAULT, "mae", [0, 1])],
 }
 INPUT: dict[str, list[Callable[[], object]]] = {
     r"2 only in one of them \(x, z\)": [lambda: analysis.compare(A, OTHER_IMAGES)],
     r"different ground truths: 1 images .*\(y\)": [lambda: analysis.compare(A, OTHER_TRUTHS)],
     "protocols, .default. and .paper.": [lambda: analysis.compare(A, OTHER_PROTOCOL)],
     r"2 of 2 results have no si_mae \(A, B\)": [lambda: analysis.compare(A, A, metrics="si_mae")],
-    "'a' has no mse": [lambda: analysis.rank_changes({"a": A}, keys=("mae", "mse"))],
+    r"1 of 1 results have no mse \(a\)": [lambda: analysis.rank_changes({"a": A}, keys=("mae", "mse"))],
     "no curve of objects": [lambda: analysis.object_curve(DEFAULT)],
     NO_OBJECTS: [
         lambda: analysis.predicted_by_size(OFFICIAL),
@@ -81,10 +79,3 @@ def test_wrong_arguments(text: str) -> None:
             call()
         assert isinstance(caught.value, UsageError) == (text in USAGE)
         assert "\n" not in str(caught.value)
-
-
-def test_results_without_predicted_objects_have_the_other_scores() -> None:
-    compared = set(analysis.compare(OFFICIAL, OFFICIAL, metrics="all", resamples=5).table["metric"])
-    assert {"mae", "object_mae"} <= compared
-    assert not compared & {"object_f1", "bsi_f_binary", "n_predicted"}
-    assert "mae" in analysis.by_number(OFFICIAL).columns

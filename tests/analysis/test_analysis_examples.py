@@ -13,21 +13,20 @@ def example(name: str) -> dict[str, Any]:
     return runpy.run_path(str(EXAMPLES / f"{name}.py"))
 
 
-def test_score_a_folder(capsys: pytest.CaptureFixture[str]) -> None:
-    found = example("score_a_folder")["main"]([])
+def test_score_a_folder(four_images: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main = example("score_a_folder")["main"]
+    found = main([])
     a, b = found["A"], found["B"]
     assert a["mae"][0] < b["mae"][0]  # A finds only large objects, B finds all of them coarsely
     assert a["si_mae"][0] > b["si_mae"][0]
     assert all(low <= value <= high for value, low, high in a.values())
     assert "si_f_mean" in capsys.readouterr().out
-
-
-def test_score_a_folder_of_ones_own(four_images: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = example("score_a_folder")["main"]([str(four_images / "A"), str(four_images / "MSOD/mask")])
-    assert list(found) == [str(four_images / "A")]
+    given = str(four_images / "A")
+    assert list(main([given, str(four_images / "MSOD/mask")])) == [given]
     assert "95 % interval" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("four_images")
 def test_find_missed_objects(capsys: pytest.CaptureFixture[str]) -> None:
     functions = example("find_missed_objects")
     result = functions["main"]([])
@@ -37,10 +36,6 @@ def test_find_missed_objects(capsys: pytest.CaptureFixture[str]) -> None:
     assert lost["share"].max() < 0.015  # A finds no smaller object
     printed = capsys.readouterr().out
     assert printed.startswith(f"{lost.height} of {result.objects.height} objects missed")
-
-
-@pytest.mark.usefixtures("four_images")
-def test_find_missed_objects_of_a_saved_result(capsys: pytest.CaptureFixture[str]) -> None:
     finished()
-    assert example("find_missed_objects")["main"](["out/MSOD/A"]).images.height == 4
+    assert functions["main"](["out/MSOD/A"]).images.height == 4
     assert "% found" in capsys.readouterr().out

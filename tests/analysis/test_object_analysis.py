@@ -90,23 +90,6 @@ def row(comparison: Comparison, metric: str) -> dict[str, Any]:
 # --- bootstrap ----------------------------------------------------------------------------------------
 
 
-def test_resamples_of_two_images_by_hand() -> None:
-    """One image is perfect; in the other the object is missed, and there is a false one."""
-    result = result_of([FOUND_ONE, MISSED_ONE])
-    keys = ("object_f1", "object_recall", "object_precision", "false_objects", "false_area", "pq")
-    drawn = resample([read_score(result, key) for key in keys], 40, seed=6)
-    expected = {
-        0: [1, 1, 1, 0, 0, 1],
-        1: [0.5, 0.5, 0.5, 0.5, 9 / 800, 0.5],
-        2: [0, 0, 0, 1, 9 / 400, 0],
-    }
-    n_missed = np.random.default_rng(6).integers(0, 2, (40, 2)).sum(axis=1).tolist()
-    assert set(n_missed) == {0, 1, 2}
-    for line, number in zip(drawn, n_missed, strict=True):
-        assert line.tolist() == pytest.approx(expected[number])
-    assert [result.summary[key] for key in keys] == pytest.approx(expected[1])
-
-
 @pytest.mark.parametrize("protocol", ["default", "infrared"])
 def test_resamples_are_evaluations_from_scratch(protocol: str) -> None:
     """Each resample is evaluated again as a data set of its own, pixels and all."""
@@ -160,21 +143,16 @@ def test_a_metric_without_a_better_direction() -> None:
     cells = found.grid(everything=True).rows[0]
     assert cells[0] == "Predicted objects"
     assert cells[5:] == ("-",) * 7
-    with pytest.raises(ValueError, match="cannot be ranked by n_predicted: neither more nor less is"):
-        rank_changes({"a": a}, keys=("n_predicted", "n_false"))
 
 
 def test_object_recall_is_compared_under_one_name() -> None:
     """`found` and `object_recall` are the same number."""
-    result, other = (result_of(random_pairs(seed, 3)) for seed in (1, 1))
+    result = result_of(random_pairs(1, 3))
     for metrics in ("all", "found,object_recall", "object_recall,found"):
-        comparison = compare(result, other, metrics=metrics, resamples=4)
-        cells = [row[0] for row in comparison.grid().rows]
-        assert cells.count("Object recall ↑") == 1
-        assert "found" in comparison.table["metric"]
-    line = row(compare(result, other, metrics="found", resamples=4), "found")
-    assert line["value_a"] == result.summary["object_recall"]
-    alone = compare(result, other, metrics="object_recall", resamples=4)
+        comparison = compare(result, result, metrics=metrics, resamples=4)
+        assert [row[0] for row in comparison.grid().rows].count("Object recall ↑") == 1
+        assert row(comparison, "found")["value_a"] == result.summary["object_recall"]
+    alone = compare(result, result, metrics="object_recall", resamples=4)
     assert alone.table["metric"].to_list() == ["object_recall"]
     few = result_of(random_pairs(1, 3), metrics=["pq", "object_recall"])  # no metric of the paper
     assert compare(few, few, resamples=4).table["metric"].to_list().count("object_recall") == 0
@@ -315,8 +293,13 @@ def test_every_metric_survives_every_analysis(name: str) -> None:
     comparison = compare(result, result, metrics="all", resamples=4)
     assert comparison.table["metric"].to_list() == [*distinct_keys(score_keys(result))]
     assert comparison._repr_html_()
-    n_groups = by_number(result).height
-    assert n_groups in (5, 6)
+    for line in comparison.table.iter_rows(named=True):  # a method ties with itself
+        assert (line["a_wins"], line["b_wins"]) == (0, 0)
+        assert all(
+            line[key] == 0 or math.isnan(line[key]) for key in ("difference", "a_leads", "b_leads")
+        )
+        assert line["p"] == 1 or math.isnan(line["p"])
+    assert by_number(result).height in (5, 6)
     keys = ["mae", *(key for key in result.summary if key in OBJECT_KEYS and key != "n_predicted")]
     if len(keys) > 1:
         assert rank_changes({"a": result, "b": result}, keys=keys).table.height == 2

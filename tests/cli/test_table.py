@@ -10,7 +10,7 @@ from helpers.command_line import error_message, run
 from rich.console import Console
 
 import sisod
-from sisod.analysis.scores import OBJECT_SCORES, title
+from sisod.analysis.scores import object_scores, title
 from sisod.report.metric_list import metric_grid
 from sisod.report.summary import OBJECT_KEYS
 from sisod.scoring.metrics import PAPER_KEYS, find_metrics
@@ -151,7 +151,7 @@ def test_protocols_that_cannot_be_compared(benchmark_root: Path, tmp_path: Path)
 
 def test_metrics_lists_every_metric() -> None:
     rows = records(printed("metrics", "--format", "csv"))
-    assert [row["key"] for row in rows] == [*sisod.METRICS, *OBJECT_SCORES]
+    assert [row["key"] for row in rows] == [*sisod.METRICS, *object_scores()]
     by_key = {row["key"]: row for row in rows}
     assert list(by_key["s"].values()) == [
         *("s", "S", "higher", "on request", sisod.METRICS["s"].meaning, ""),
@@ -172,10 +172,10 @@ def test_every_metric_has_one_line_in_a_terminal(width: int) -> None:
         Console(file=file, width=width).print(table)
     rows = [row.strip("│").split("│") for row in file.getvalue().splitlines() if row.startswith("│")]
     if width == 20:  # no key is lost, even if it is folded
-        assert "".join(row[0].strip() for row in rows) == "".join([*sisod.METRICS, *OBJECT_SCORES])
+        assert "".join(row[0].strip() for row in rows) == "".join([*sisod.METRICS, *object_scores()])
         return
     cells = [[cell.strip() for cell in row] for row in rows]
-    assert [row[:2] for row in cells] == [[k, title(k)] for k in (*sisod.METRICS, *OBJECT_SCORES)]
+    assert [row[:2] for row in cells] == [[k, title(k)] for k in (*sisod.METRICS, *object_scores())]
     assert {row[2] for row in cells} == {"higher", "lower", "neither"}
     assert (len(cells[0]) == 5) == (width >= 120)
     assert width < 120 or any(row[4].endswith("…") for row in cells)

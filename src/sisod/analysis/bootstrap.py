@@ -18,17 +18,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sisod.analysis.groups import group_of, number_groups
-from sisod.analysis.scores import OBJECT_SCORES, Score, bounds, chosen_keys, object_score, read_score
-from sisod.common.arguments import check_int, check_known
+from sisod.analysis.scores import Score, bounds, chosen_keys, object_score, read_score
+from sisod.common.arguments import check_int
 from sisod.common.streams import progress_bar
+from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result
+from sisod.scoring.arrays import Values
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from sisod.evaluation.result import Evaluation
-
-Values = NDArray[np.float64]
 RESAMPLES = 10_000
 LEAST_IMAGES = 5  # with fewer, an interval of a group says nothing
 _GROUP_RESAMPLES = 1000
@@ -80,44 +79,39 @@ def intervals(
     Returns:
         The values of all resamples, and an array of scores and pairs x (low, high).
     """
-    observed = [score.function(score.table.sum(axis=0, keepdims=True))[0] for score in scores]
-    influences = [influence(score) for score in scores]
-    defined = [~np.isnan(score.per_image) for score in scores]
-    limits = [bounds(score.key) for score in scores]
-    for a, b in pairs:
-        observed.append(observed[a] - observed[b])
-        influences.append(influences[a] - influences[b])
-        defined.append(defined[a] | defined[b])
-        span = limits[a][1] - limits[a][0]
-        limits.append((-span, span))
+    first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+
+    def with_differences(rows: ArrayLike) -> Values:
+        of_scores = np.asarray(rows)
+        return np.concatenate([of_scores, of_scores[first] - of_scores[second]])
+
+    members = [*([score] for score in scores), *([scores[a], scores[b]] for a, b in pairs)]
+    observed = with_differences([score.function(score.table.sum(axis=0)[None])[0] for score in scores])
+    influences = with_differences([influence(score) for score in scores])
     squares = np.nan_to_num(np.square(influences), nan=-1.0)  # NaN would spread
     columns = [replace(scores[0], table=row[:, None], function=np.ravel) for row in squares]
     drawn = resample([*scores, *columns], resamples, seed)
     rng = np.random.default_rng([seed, 2])  # other numbers than those of images and exchanges
-    seeds = np.stack([_resample_seeds(score, resamples, rng) for score in scores], axis=1)
-    ends = np.full((len(observed), 2), math.nan)
-    singles = [(index,) for index in range(len(scores))]
-    for i, (value, members) in enumerate(zip(observed, [*singles, *pairs], strict=True)):
-        if squares[i].min() < 0 or (n_defined := int(defined[i].sum())) < 2:
+    seeds = np.array([_resample_seeds(score, resamples, rng) for score in scores])
+    values, of_seeds = with_differences(drawn[:, : len(scores)].T), with_differences(seeds)
+    ends = np.full((len(members), 2), math.nan)
+    for i, (value, compared) in enumerate(zip(observed, members, strict=True)):
+        n_defined = int((~np.isnan([score.per_image for score in compared]).all(axis=0)).sum())
+        if squares[i].min() < 0 or n_defined < 2:
             continue
-        values, of_seeds = (_difference(array, members) for array in (drawn, seeds))
-        added, freedom = seed_variance([scores[m] for m in members], squares[i].sum(), n_defined)
+        added, freedom = seed_variance(compared, squares[i].sum(), n_defined)
         student = _student_quantile(freedom) * math.sqrt((n_defined - 1) / n_defined)
-        deviations, square = values - value, squares[i].sum() + added
+        deviations, square = values[i] - value, squares[i].sum() + added
         variances = drawn[:, len(scores) + i] - n_defined * (deviations / (n_defined - 1)) ** 2 + added
         known = variances > 1e-9 * square  # not where one value was drawn throughout; NaN is not
-        ratios = np.abs(deviations + of_seeds)[known] / np.sqrt(variances[known])
+        ratios = np.abs(deviations + of_seeds[i])[known] / np.sqrt(variances[known])
         quantile = float(np.quantile(ratios, 0.95)) if len(ratios) else 0.0
         width = max(quantile, student) * math.sqrt(square)
-        low, high = limits[i]
+        low, high = bounds(compared[0].key)
+        if len(compared) == 2:
+            low, high = low - high, high - low
         ends[i] = max(value - width, min(low, value)), min(value + width, max(high, value))
-    return drawn[:, : len(scores)] + seeds, ends
-
-
-def _difference(columns: Values, members: Sequence[int]) -> Values:
-    """The column of a score, or the difference of those of two."""
-    first, *second = members
-    return columns[:, first] - (columns[:, second[0]] if second else 0.0)
+    return drawn[:, : len(scores)] + seeds.T, ends
 
 
 def influence(score: Score) -> Values:
@@ -199,7 +193,7 @@ def block_size(table: Values) -> int:
 
 
 def bootstrap_intervals(
-    evaluation: "Evaluation",
+    evaluation: Evaluation,
     metrics: str | Sequence[str] | None = None,
     *,
     resamples: int = RESAMPLES,
@@ -241,7 +235,7 @@ def interval_table(scores: Sequence[Score], ends: Values) -> "pl.DataFrame":
 
 
 def size_intervals(
-    evaluation: "Evaluation",
+    evaluation: Evaluation,
     key: str,
     edges: ArrayLike,
     *,
@@ -255,12 +249,11 @@ def size_intervals(
 
     Args:
         evaluation: the result; its object table is read.
-        key: `found`, or `object_` + a metric of the object table.
+        key: of `object_scores`.
         edges: of the groups, as of `size_edges`.
         resamples: number of resamples.
         seed: of the random numbers.
     """
-    check_known("score of objects", key, OBJECT_SCORES)
     limits = np.asarray(edges, dtype=np.float64)
     groups = group_of(evaluation.objects["share"].to_numpy(), limits)
     order = np.arange(evaluation.images.height)
@@ -269,7 +262,7 @@ def size_intervals(
 
 
 def number_intervals(
-    evaluation: "Evaluation", key: str, *, resamples: int = _GROUP_RESAMPLES, seed: int = 0
+    evaluation: Evaluation, key: str, *, resamples: int = _GROUP_RESAMPLES, seed: int = 0
 ) -> Values:
     """Return the 95 % interval of a score of images by number of objects, groups x (low, high).
 

@@ -7,7 +7,6 @@ from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sisod.analysis.bootstrap import RESAMPLES, interval_table, intervals
 from sisod.analysis.scores import (
@@ -46,6 +45,7 @@ from sisod.common.grid import (
     render,
 )
 from sisod.evaluation.notes import undefined_notes
+from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result
 from sisod.scoring.metrics import METRICS
 
@@ -53,9 +53,6 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-    from sisod.evaluation.result import Evaluation
-
-Values = NDArray[np.float64]
 _FEW_IMAGES = 15  # with fewer, intervals may cover less than 93 %
 _SEEDS_LEGEND = (
     "values are means over seeds; p, mean is the larger one of the permutation test and of Student's "
@@ -157,13 +154,8 @@ class Comparison:
 
     def content(self) -> dict[str, Any]:
         """Return everything for JSON."""
-        return {
-            "methods": list(self.methods),
-            "seeds": dict(self.seeds),
-            "images": self.images,
-            "resamples": self.resamples,
-            "seed": self.seed,
-            "notes": list(self.notes),
+        names = ("methods", "seeds", "images", "resamples", "seed", "notes")
+        return {name: getattr(self, name) for name in names} | {
             "verdicts": self.verdicts(),
             "pairs": json_rows(self.table),
             "intervals": json_rows(self.intervals),
@@ -220,8 +212,8 @@ def render_datasets(
 
 
 def compare(
-    a: "Evaluation",
-    b: "Evaluation",
+    a: Evaluation,
+    b: Evaluation,
     *,
     metrics: str | Sequence[str] | None = None,
     resamples: int = RESAMPLES,
@@ -262,7 +254,7 @@ def compare(
 
 
 def compare_many(
-    evaluations: "Mapping[str, Evaluation]",
+    evaluations: Mapping[str, Evaluation],
     *,
     metrics: str | Sequence[str] | None = None,
     resamples: int = RESAMPLES,
@@ -333,7 +325,7 @@ def compare_many(
 
 
 def _notes(
-    n_images: int, resamples: int, keys: Sequence[str], evaluations: "Mapping[str, Evaluation]"
+    n_images: int, resamples: int, keys: Sequence[str], evaluations: Mapping[str, Evaluation]
 ) -> tuple[str, ...]:
     notes = []
     least_p = 2 / 2**n_images if n_images <= MAX_EXACT else 1 / (1 + resamples)

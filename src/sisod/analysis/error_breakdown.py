@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sisod.analysis.groups import SizeKind, group_edges, group_of, size_columns
-from sisod.analysis.object_counts import no_predicted_objects, predicted_tables
+from sisod.analysis.object_counts import predicted_tables
 from sisod.common.arguments import check_choice
-from sisod.scoring.counting.object_counts import ERROR_COUNTS, OBJECT_CLASSES
+from sisod.evaluation.result import Evaluation
+from sisod.scoring.counting.object_counts import OBJECT_CLASSES
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from sisod.evaluation.result import Evaluation
 
 # class -> its name in tables and figures, from mild to severe
 CLASS_TITLES = {
@@ -31,22 +30,10 @@ CLASS_TITLES = {
     "below_min_area": "below min. area",
 }
 ERROR_CLASSES = tuple(CLASS_TITLES)
-_OF_MISSES = ("missed", "split", "partly_found", "below_min_area")
-_OF_FALSE_PIXELS = ("false", "merged", "spilled", "in_frame", "below_min_area")
-
-
-def has_errors(evaluation: "Evaluation") -> bool:
-    """Tell whether a result has the error breakdown."""
-    return evaluation.counts is not None
-
-
-def why_no_errors(evaluation: "Evaluation") -> str:
-    """Return a sentence that says why a result has no error breakdown."""
-    return str(no_predicted_objects(evaluation, "error breakdown"))
 
 
 def error_breakdown(
-    evaluation: "Evaluation",
+    evaluation: Evaluation,
     *,
     by: Literal["size"] | None = None,
     groups: SizeKind | ArrayLike = "log",
@@ -74,34 +61,24 @@ def error_breakdown(
     counts, predicted = predicted_tables(evaluation, "error breakdown")
     n_pixels = float(counts["pixels"].sum())
     if by is None:
-        return _table(ERROR_CLASSES, *_totals(counts), n_pixels)
+        totals = _totals(evaluation.objects, predicted)
+        totals["false_negatives"]["below_min_area"] = int(counts["fn_below_min_area"].sum())
+        totals["false_positives"]["below_min_area"] = int(counts["fp_below_min_area"].sum())
+        return _table(ERROR_CLASSES, totals, n_pixels)
     edges = group_edges(groups, evaluation.objects["share"].to_numpy())
     tables = [
         (table, group_of(table["share"].to_numpy(), edges)) for table in (evaluation.objects, predicted)
     ]
     labels, parts = size_columns(edges), []
     for group in range(len(edges) - 1):
-        totals = _group_totals(*(table.filter(members == group) for table, members in tables))
+        totals = _totals(*(table.filter(members == group) for table, members in tables))
         label = [pl.lit(values[group]).alias(name) for name, values in labels.items()]
-        parts.append(_table(ERROR_CLASSES[:-1], *totals, n_pixels).select(*label, "*"))
+        parts.append(_table(ERROR_CLASSES[:-1], totals, n_pixels).select(*label, "*"))
     return pl.concat(parts)
 
 
-def _totals(counts: "pl.DataFrame") -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
-    """Objects, false negatives and false positives of each class, over all images."""
-    names = (*ERROR_COUNTS, "objects", "found", "false", "false_pixels")
-    sums = {name: int(counts[name].sum()) for name in names}
-    objects = {name: sums[f"objects_{name}"] for name in OBJECT_CLASSES if name != "missed"}
-    objects |= {"missed": sums["objects"] - sums["found"], "false": sums["false"]}
-    misses = {name: sums[f"fn_{name}"] for name in _OF_MISSES}
-    false_pixels = {name: sums[f"fp_{name}"] for name in _OF_FALSE_PIXELS if name != "false"}
-    return objects, misses, false_pixels | {"false": sums["false_pixels"]}
-
-
-def _group_totals(
-    objects: "pl.DataFrame", predicted: "pl.DataFrame"
-) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
-    """The same of some objects and some predicted objects; nothing is below the least area."""
+def _totals(objects: "pl.DataFrame", predicted: "pl.DataFrame") -> dict[str, dict[str, int]]:
+    """Objects, false negatives and false positives of each class but `below_min_area`."""
     error = objects["error"].to_numpy().astype(str)
     missed_pixels = objects["missed_pixels"].to_numpy()
     numbers = {name: int((error == name).sum()) for name in OBJECT_CLASSES}
@@ -111,32 +88,27 @@ def _group_totals(
     false_pixels = areas - np.rint(areas * predicted["precision"].to_numpy()).astype(np.int64)
     false, merges = predicted["false"].to_numpy(), predicted["holds"].to_numpy() >= 2
     others = ~false & ~merges
-    return (
-        numbers | {"false": int(false.sum())},
-        misses,
-        {
+    return {
+        "objects": numbers | {"false": int(false.sum())},
+        "false_negatives": misses,
+        "false_positives": {
             "false": int(areas[false].sum()),
             "merged": int(false_pixels[merges].sum()),
             "spilled": int(spilled[others].sum()),
             "in_frame": int((false_pixels - spilled)[others].sum()),
         },
-    )
+    }
 
 
 def _table(
-    classes: tuple[str, ...],
-    objects: dict[str, int],
-    misses: dict[str, int],
-    false_pixels: dict[str, int],
-    n_pixels: float,
+    classes: tuple[str, ...], totals: dict[str, dict[str, int]], n_pixels: float
 ) -> "pl.DataFrame":
     import polars as pl
 
-    counts = {"objects": objects, "false_negatives": misses, "false_positives": false_pixels}
-    columns = {name: [of_class.get(c) for c in classes] for name, of_class in counts.items()}
+    columns = {name: [of_class.get(c) for c in classes] for name, of_class in totals.items()}
     table = pl.DataFrame(
         {"class": classes} | columns,
-        schema={"class": pl.Enum(ERROR_CLASSES)} | dict.fromkeys(counts, pl.Int64),
+        schema={"class": pl.Enum(ERROR_CLASSES)} | dict.fromkeys(totals, pl.Int64),
     )
     wrong = pl.sum_horizontal("false_negatives", "false_positives")
     number, pixels = pl.col("objects"), pl.when(pl.col("class") != "correct").then(wrong)

@@ -17,16 +17,15 @@ from sisod.analysis.object_counts import (
 )
 from sisod.common.arguments import check_known, short_repr
 from sisod.common.exceptions import UsageError
+from sisod.evaluation.result import Evaluation
 from sisod.evaluation.rows import split_counts
+from sisod.scoring.arrays import Values
 from sisod.scoring.counting.objects import HALF
 from sisod.scoring.metrics import METRICS, check_metric, listed_keys
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from sisod.evaluation.result import Evaluation
-
-Values = NDArray[np.float64]
 SizeKind = Literal["paper", "log", "quantile"]
 
 OBJECT_METRICS = ("mae", "f_mean", "f_max", "auc", "iou_binary", "recall_binary")
@@ -64,7 +63,7 @@ def size_edges(kind: SizeKind, shares: ArrayLike | None = None) -> Values:
     return np.unique(np.concatenate([[0.0], inner, [1.0]]))
 
 
-def by_size(evaluation: "Evaluation", *, groups: SizeKind | ArrayLike = "paper") -> "pl.DataFrame":
+def by_size(evaluation: Evaluation, *, groups: SizeKind | ArrayLike = "paper") -> "pl.DataFrame":
     """Return the scores of objects by their size, one row per group.
 
     Columns: `group` (its label), `low` and `high` (shares of the image), `objects` (their number),
@@ -108,7 +107,7 @@ def by_size(evaluation: "Evaluation", *, groups: SizeKind | ArrayLike = "paper")
 
 
 def predicted_by_size(
-    evaluation: "Evaluation", *, groups: SizeKind | ArrayLike = "paper"
+    evaluation: Evaluation, *, groups: SizeKind | ArrayLike = "paper"
 ) -> "pl.DataFrame":
     """Return predicted objects by their own size, one row per group.
 
@@ -149,7 +148,7 @@ def predicted_by_size(
     return pl.DataFrame(columns)
 
 
-def by_number(evaluation: "Evaluation", *, metrics: Sequence[str] | None = None) -> "pl.DataFrame":
+def by_number(evaluation: Evaluation, *, metrics: Sequence[str] | None = None) -> "pl.DataFrame":
     """Return the scores of images by their number of objects: 1, 2, 3, 4, 5+, and 0 if there are any.
 
     Columns: `group`, `images`, `objects`, the mean of each image-level metric over the images where it
@@ -211,7 +210,7 @@ def number_groups(n_objects: NDArray[np.int64]) -> tuple[tuple[str, ...], NDArra
     return _NUMBERS[first:], np.minimum(n_objects, 5) - first
 
 
-def found_curve(evaluation: "Evaluation") -> "pl.DataFrame":
+def found_curve(evaluation: Evaluation) -> "pl.DataFrame":
     """Return the share of objects that are found to at least a given share of their pixels.
 
     Args:
@@ -235,13 +234,11 @@ def found_curve(evaluation: "Evaluation") -> "pl.DataFrame":
     coverage = np.arange(101) / 100
     recall = np.sort(evaluation.objects["recall_binary"].to_numpy())
     recall = recall[~np.isnan(recall)]
-    found = np.full(len(coverage), math.nan)
-    if len(recall):
-        found = (len(recall) - np.searchsorted(recall, coverage, side="left")) / len(recall)
-    return pl.DataFrame({"coverage": coverage, "found": found})
+    n_found = len(recall) - np.searchsorted(recall, coverage)
+    return pl.DataFrame({"coverage": coverage, "found": n_found / (len(recall) or math.nan)})
 
 
-def size_bias(evaluation: "Evaluation") -> float:
+def size_bias(evaluation: Evaluation) -> float:
     """Return Spearman's rank correlation of the f_mean of objects with their log area.
 
     Near 0 for a model that handles all sizes equally well, positive for one that prefers large objects;
@@ -281,16 +278,6 @@ def group_of(shares: Values, edges: Values) -> NDArray[np.int64]:
     return np.asarray(members, dtype=np.int64)
 
 
-def size_label(low: float, high: float) -> str:
-    """Return the label of a size group.
-
-    Example:
-        >>> size_label(0.001, 0.003)
-        '0.1-0.3 %'
-    """
-    return f"{100 * low:.3g}-{100 * high:.3g} %"
-
-
 def group_edges(groups: SizeKind | ArrayLike, shares: Values) -> Values:
     """Return the edges of size groups: a list of edges, checked, or those of a kind."""
     if isinstance(groups, str):
@@ -305,9 +292,14 @@ def group_edges(groups: SizeKind | ArrayLike, shares: Values) -> Values:
 
 
 def size_columns(edges: Values) -> dict[str, Any]:
-    """Return the columns that name size groups."""
+    """Return the columns that name size groups.
+
+    Example:
+        >>> size_columns(np.array([0.001, 0.003, 1]))["group"]
+        ['0.1-0.3 %', '0.3-100 %']
+    """
     return {
-        "group": [size_label(low, high) for low, high in pairwise(edges.tolist())],
+        "group": [f"{100 * low:.3g}-{100 * high:.3g} %" for low, high in pairwise(edges.tolist())],
         "low": edges[:-1],
         "high": edges[1:],
     }

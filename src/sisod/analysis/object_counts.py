@@ -7,10 +7,11 @@ images: the whole data set, a group, a bootstrap resample. They are not means of
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sisod.common.exceptions import InputError
+from sisod.evaluation.result import Evaluation
 from sisod.evaluation.rows import Sums, join_counts, split_counts
+from sisod.scoring.arrays import Values
 from sisod.scoring.counting.object_counts import ERROR_COUNTS
 from sisod.scoring.counting.objects import THRESHOLDS
 from sisod.scoring.families.objects import curve, harmonic_mean
@@ -18,10 +19,6 @@ from sisod.scoring.metrics import METRICS
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from sisod.evaluation.result import Evaluation
-
-Values = NDArray[np.float64]
 
 
 def is_summed(key: str) -> bool:
@@ -34,7 +31,7 @@ def needs_predicted(key: str) -> bool:
     return key in METRICS and METRICS[key].family.kind in ("objects", "balanced")
 
 
-def no_predicted_objects(evaluation: "Evaluation", what: str) -> InputError:
+def no_predicted_objects(evaluation: Evaluation, what: str) -> InputError:
     """Return the error of a result without predicted objects."""
     return InputError(
         f"the protocol {evaluation.protocol.name!r} has no predicted objects, so the result has no "
@@ -42,14 +39,14 @@ def no_predicted_objects(evaluation: "Evaluation", what: str) -> InputError:
     )
 
 
-def predicted_tables(evaluation: "Evaluation", what: str) -> "tuple[pl.DataFrame, pl.DataFrame]":
+def predicted_tables(evaluation: Evaluation, what: str) -> "tuple[pl.DataFrame, pl.DataFrame]":
     """Return the counts of objects and the table of predicted objects, which `what` needs."""
     if evaluation.counts is None or evaluation.predicted is None:
         raise no_predicted_objects(evaluation, what)
     return evaluation.counts, evaluation.predicted
 
 
-def counts_matrix(evaluation: "Evaluation", *, curves: bool) -> tuple[dict[str, int], Values]:
+def counts_matrix(evaluation: Evaluation, *, curves: bool) -> tuple[dict[str, int], Values]:
     """Return the number of columns of every count, and the counts, images x columns.
 
     `curves` includes the counts at every threshold, which are many more columns. Counts of the error
@@ -67,7 +64,7 @@ def sum_counts(rows: Values) -> Values:
     return Sums.from_values(rows).high if len(rows) else np.zeros(rows.shape[1])
 
 
-def object_curve(evaluation: "Evaluation") -> "pl.DataFrame":
+def object_curve(evaluation: Evaluation) -> "pl.DataFrame":
     """Return recall and precision of objects at every threshold, one row each.
 
     Columns: `threshold`, 1 / (1 + exp(-l)) for l = -12, -11.5, ..., 12 (objects are components of

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sisod.analysis.scores import check_same_images
-from sisod.common.exceptions import InputError, UsageError
+from sisod.common.exceptions import UsageError
+from sisod.evaluation.result import Evaluation
+from sisod.evaluation.results import require_metrics
 from sisod.scoring.metrics import METRICS, check_metric, listed_keys
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from sisod.evaluation.result import Evaluation
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class RankChanges:
 
 
 def rank_changes(
-    evaluations: "Mapping[str, Evaluation]", keys: Sequence[str] = ("mae", "si_mae")
+    evaluations: Mapping[str, Evaluation], keys: Sequence[str] = ("mae", "si_mae")
 ) -> RankChanges:
     """Rank methods by each of several metrics, and measure the agreement of the orders.
 
@@ -67,17 +67,16 @@ def rank_changes(
     keys = tuple(dict.fromkeys(listed_keys(keys)))
     if len(keys) < 2:
         raise UsageError(f"expected two or more metrics to rank by, got {len(keys)}")
-    check_same_images(evaluations)
-    names = list(evaluations)
-    columns: dict[str, Any] = {"method": names}
     for key in keys:
         check_metric(key, METRICS)
         if METRICS[key].better == "none":
             reason = METRICS[key].trivial or "neither more nor less is better"
             raise UsageError(f"methods cannot be ranked by {key}: {reason}; choose another metric")
-        for name, evaluation in evaluations.items():
-            if key not in evaluation.summary:
-                raise InputError(f"the result of {name!r} has no {key}; evaluate it with this metric")
+    check_same_images(evaluations)
+    require_metrics([("", name, one.summary) for name, one in evaluations.items()], keys)
+    names = list(evaluations)
+    columns: dict[str, Any] = {"method": names}
+    for key in keys:
         columns[key] = np.array([evaluation.summary[key] for evaluation in evaluations.values()])
         values, descending = pl.Series(columns[key]).fill_nan(None), METRICS[key].direction == "up"
         ranks = values.rank("average", descending=descending).cast(pl.Float64)

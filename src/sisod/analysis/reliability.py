@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -62,10 +61,6 @@ def reliability_curve(probs: ArrayLike, salient: ArrayLike, weights: ArrayLike) 
     """
     p, y, w = (np.asarray(values, dtype=np.float64).ravel() for values in (probs, salient, weights))
     index = np.minimum((p * N_BINS).astype(np.int64), N_BINS - 1)
-    total, sum_p, sum_y = (_sums(index, values) for values in (w, w * p, w * y))
+    total, sum_p, sum_y = (np.bincount(index, values, N_BINS) for values in (w, w * p, w * y))
     with np.errstate(invalid="ignore"):
         return ReliabilityCurve(total / max(total.sum(), 1e-300), sum_p / total, sum_y / total)
-
-
-def _sums(index: NDArray[Any], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(np.bincount(index, weights=values, minlength=N_BINS), dtype=np.float64)

@@ -6,9 +6,8 @@ from several sums of counts.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +21,10 @@ from sisod.analysis.object_counts import (
 )
 from sisod.analysis.seeds import mean_and_deviation
 from sisod.common.exceptions import InputError, UsageError, shorten_list
-from sisod.evaluation.results import require_metrics
+from sisod.evaluation.result import Evaluation
+from sisod.evaluation.results import Result, require_metrics
 from sisod.evaluation.rows import IMAGE_CURVES, split_counts
+from sisod.scoring.arrays import Values
 from sisod.scoring.families.family import Direction
 from sisod.scoring.metrics import (
     METRIC_SETS,
@@ -35,11 +36,6 @@ from sisod.scoring.metrics import (
     listed_keys,
 )
 
-if TYPE_CHECKING:
-    from sisod.evaluation.result import Evaluation
-    from sisod.evaluation.results import Result
-
-Values = NDArray[np.float64]
 _OBJECT_COLUMNS = {"found": "recall_binary", **{f"object_{key}": key for key in OBJECT_METRICS}}
 # compared by default beside the paper's columns: what is found, and what that costs in false objects
 _DEFAULT_OBJECTS = ("found", "object_f1", "false_objects", "bsi_f_binary")
@@ -47,30 +43,6 @@ COUNTS = ("n_predicted", "n_false", "n_found", "false_objects")  # not shares: t
 # two keys of the same value; the first is also known of results without predicted objects
 SAME_VALUE = {"found": "object_recall"}
 _TRUTH_COLUMNS = ["image", "height", "width", "n_objects"]
-
-
-class _ObjectScores(Mapping[str, str]):
-    """Scores over all objects of a data set, equally weighted: key -> column of the object table.
-
-    Boundary IoU has such a column if it was requested, and metrics of the user with a size-invariant
-    form, which can be added at any time.
-    """
-
-    def _columns(self) -> dict[str, str]:
-        families = [metric.family for metric in METRICS.values() if metric.size_invariant]
-        return _OBJECT_COLUMNS | {f"object_{f.key}": f.key for f in families if f.per_object}
-
-    def __getitem__(self, key: str) -> str:
-        return _OBJECT_COLUMNS[key] if key in _OBJECT_COLUMNS else self._columns()[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns())
-
-    def __len__(self) -> int:
-        return len(self._columns())
-
-
-OBJECT_SCORES = _ObjectScores()
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +66,16 @@ class Score:
     seeds: tuple[float, ...] = ()
 
 
+def object_scores() -> dict[str, str]:
+    """Return the scores over all objects, equally weighted: key -> column of the object table.
+
+    Boundary IoU has such a column if it was requested, and metrics of the user with a size-invariant
+    form, which can be added at any time.
+    """
+    families = [metric.family for metric in METRICS.values() if metric.size_invariant]
+    return _OBJECT_COLUMNS | {f"object_{f.key}": f.key for f in families if f.per_object}
+
+
 def title(key: str) -> str:
     """Return the title of a score in tables."""
     return _name(key, "title")
@@ -101,33 +83,33 @@ def title(key: str) -> str:
 
 def heading(key: str) -> str:
     """Return the title of a score with the arrow of its better direction."""
-    return f"{_name(key, 'title')} {arrow(OBJECT_SCORES.get(key, key))}".rstrip()
+    return f"{_name(key, 'title')} {arrow(object_scores().get(key, key))}".rstrip()
 
 
 def symbol(key: str) -> str:
     """Return the heading of a score as papers print it, in LaTeX."""
-    return f"{_name(key, 'symbol')} {arrow(OBJECT_SCORES.get(key, key))}".rstrip()
+    return f"{_name(key, 'symbol')} {arrow(object_scores().get(key, key))}".rstrip()
 
 
 def direction(key: str) -> Direction:
     """Return whether a higher ("up") or a lower ("down") score is better, or neither ("none")."""
-    return METRICS[OBJECT_SCORES.get(key, key)].better
+    return METRICS[object_scores().get(key, key)].better
 
 
 def _name(key: str, form: str) -> str:
     key = SAME_VALUE.get(key, key)
     if key in METRICS:
         return str(getattr(METRICS[key], form))
-    return f"{getattr(METRICS[OBJECT_SCORES[key]], form)} of objects"
+    return f"{getattr(METRICS[object_scores()[key]], form)} of objects"
 
 
-def score_keys(evaluation: "Evaluation") -> tuple[str, ...]:
+def score_keys(evaluation: Evaluation) -> tuple[str, ...]:
     """Return every score that can be resampled from the tables of a result."""
     metrics = [key for key in evaluation.images.columns if key in METRICS and _has_sums(key)]
     if evaluation.counts is None:
         metrics = [key for key in metrics if not is_summed(key)]
     objects = evaluation.objects
-    columns = {key: name for key, name in OBJECT_SCORES.items() if name in objects.columns}
+    columns = {key: name for key, name in object_scores().items() if name in objects.columns}
     return (*metrics, *(key for key, name in columns.items() if objects[name].is_not_nan().any()))
 
 
@@ -161,13 +143,13 @@ def distinct_keys(keys: Sequence[str]) -> tuple[str, ...]:
     return tuple(key for key in keys if key not in same)
 
 
-def chosen_keys(metrics: str | Sequence[str] | None, results: "Sequence[Result]") -> tuple[str, ...]:
+def chosen_keys(metrics: str | Sequence[str] | None, results: Sequence[Result]) -> tuple[str, ...]:
     """Return the requested scores, each of which must be available in every result."""
     first, *others = (score_keys(result.evaluation) for result in results)
     available = tuple(key for key in first if all(key in other for other in others))
     if metrics is None:
         return default_keys(available)
-    keys = listed_keys(metrics, known=OBJECT_SCORES)
+    keys = listed_keys(metrics, known=object_scores())
     if keys == ("all",):
         return available
     if len(keys) == 1 and keys[0] in METRIC_SETS:
@@ -190,11 +172,11 @@ def chosen_keys(metrics: str | Sequence[str] | None, results: "Sequence[Result]"
     return tuple(dict.fromkeys(keys))
 
 
-def read_score(evaluation: "Evaluation", key: str, order: NDArray[np.int64] | None = None) -> Score:
+def read_score(evaluation: Evaluation, key: str, order: NDArray[np.int64] | None = None) -> Score:
     """Read one score from the tables of a result, its images sorted by `order`."""
     if order is None:
         order = np.arange(evaluation.images.height)
-    if key in OBJECT_SCORES:
+    if key in object_scores():
         return object_score(evaluation, key, order)
     per_image = evaluation.images[key].to_numpy()[order]
     if is_summed(key):
@@ -214,13 +196,13 @@ def read_score(evaluation: "Evaluation", key: str, order: NDArray[np.int64] | No
 
 
 def object_score(
-    evaluation: "Evaluation",
+    evaluation: Evaluation,
     key: str,
     order: NDArray[np.int64],
     members: NDArray[np.bool_] | None = None,
 ) -> Score:
     """Read a score over objects, or over those of them that are `members`, its images sorted."""
-    values = evaluation.objects[OBJECT_SCORES[key]].to_numpy()
+    values = evaluation.objects[object_scores()[key]].to_numpy()
     if key == "found":
         values = is_found(values)
     n_images = evaluation.images.height
@@ -282,14 +264,14 @@ def _curve_name(key: str) -> str:
 
 def bounds(key: str) -> tuple[float, float]:
     """The least and the greatest possible value of a score."""
-    family = METRICS[OBJECT_SCORES.get(key, key)].family
+    family = METRICS[object_scores().get(key, key)].family
     if family.kind == "custom":
         return -math.inf, math.inf
     least = -1.0 if family.key == "kappa" else 0.0
     return least, math.inf if key in COUNTS or family.key == "hce" else 1.0
 
 
-def check_same_images(evaluations: "Mapping[str, Evaluation]") -> dict[str, NDArray[np.int64]]:
+def check_same_images(evaluations: Mapping[str, Evaluation]) -> dict[str, NDArray[np.int64]]:
     """Return the order that sorts the images of each result by name.
 
     Raises:

@@ -6,14 +6,14 @@ from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sisod.analysis.bootstrap import block_size, influence, seed_variance, share_columns
 from sisod.analysis.scores import Score, direction, title
 from sisod.common.exceptions import printable
 from sisod.common.grid import number
+from sisod.scoring.arrays import Values
 
-Values = NDArray[np.float64]
 Verdict = Literal["better", "worse", "undecided", ""]
 Row = Mapping[str, Any]  # of `Comparison.table`
 LEVEL = 0.05  # of every test: a p up to it is significant, and decides
@@ -65,8 +65,6 @@ def permutation_tests(
     def differences(pair: tuple[int, int], key: int, moved: Values) -> Values:
         """The difference of a score after an exchange of images whose rows have the sums `moved`."""
         a, b = (columns[method * n_keys + key] for method in pair)
-        if len(a) != len(b):  # counts that different versions saved cannot be exchanged
-            return np.full(len(moved), math.nan)
         gained = moved[:, b] - moved[:, a]
         value_a, value_b = (scores[methods[method]][key].function for method in pair)
         return value_a(totals[a] + gained) - value_b(totals[b] - gained)

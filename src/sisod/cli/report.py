@@ -170,7 +170,6 @@ def errors(
     Example:
         sisod errors results --by size
     """
-    from sisod.analysis.error_breakdown import has_errors
     from sisod.evaluation.results import load_results
     from sisod.report.error_breakdown import error_grid, error_size_grid, render_errors
     from sisod.report.missing import missing_errors
@@ -183,7 +182,7 @@ def errors(
     if is_by_size:
         caption = "shares of the objects of a size, false ones included"
     shared.show(fmt, [grid], lambda kind: render_errors(results, kind, by_size=is_by_size), caption)
-    protocols = [r.evaluation.protocol.name for r in results if has_errors(r.evaluation)]
+    protocols = [r.evaluation.protocol.name for r in results if r.evaluation.counts is not None]
     shared.warn([*missing_errors(results), *protocol_notes(protocols)])
 
 

@@ -11,15 +11,12 @@ from sisod.analysis.error_breakdown import (
     CLASS_TITLES,
     ERROR_CLASSES,
     error_breakdown,
-    has_errors,
-    why_no_errors,
 )
-from sisod.common.exceptions import InputError
 from sisod.common.grid import Format, Grid, json_rows, percent, render
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result, datasets_of, methods_of
 from sisod.report import style
-from sisod.report.missing import missing_errors
+from sisod.report.missing import missing_errors, require_counts
 from sisod.report.style import FigureRequest
 
 if TYPE_CHECKING:
@@ -133,10 +130,8 @@ def render_errors(results: Sequence[Result], kind: Format, *, by_size: bool = Fa
 
 def with_errors(results: Sequence[Result]) -> list[Result]:
     """Return the results that have the error breakdown; raise if none has."""
-    chosen = [result for result in results if has_errors(result.evaluation)]
-    if not chosen:
-        raise InputError(why_no_errors(results[0].evaluation))
-    return chosen
+    require_counts(results, "error breakdown")
+    return [result for result in results if result.evaluation.counts is not None]
 
 
 def used_groups(tables: "Sequence[pl.DataFrame]") -> list[str]:
@@ -245,7 +240,7 @@ def error_section(dataset: str, results: Sequence[Result]) -> ErrorSection:
         results: those of this data set.
     """
     notes = missing_errors(results)
-    if not any(has_errors(result.evaluation) for result in results):
+    if all(result.evaluation.counts is None for result in results):
         return ErrorSection(dataset, notes, {}, {}, None)
     runs = _with_errors(FigureRequest(results))[dataset]
     by_size = {method: pooled_errors(seeds, by="size") for method, seeds in runs.items()}

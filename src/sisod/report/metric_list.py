@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sisod.analysis.scores import OBJECT_SCORES, direction, title
+from sisod.analysis.scores import direction, object_scores, title
 from sisod.common.grid import UNLIMITED, Format, Grid, render
 from sisod.scoring.metrics import METRICS
 
@@ -29,7 +29,7 @@ def metric_records() -> list[dict[str, Any]]:
                 "trivial": metric.trivial,
             }
         )
-    for key, column in OBJECT_SCORES.items():
+    for key, column in object_scores().items():
         meaning = "Same as object_recall; also of results without predicted objects"
         if key != "found":
             meaning = f"{METRICS[column].title} inside the frame of each object; mean over all objects"

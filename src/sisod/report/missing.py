@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from sisod.analysis.error_breakdown import has_errors, why_no_errors
 from sisod.analysis.object_counts import no_predicted_objects
 from sisod.common.exceptions import shorten_list
 from sisod.evaluation.result import Evaluation
@@ -69,8 +68,9 @@ def missing_objects(results: Sequence[Result], *, curves: bool) -> list[str]:
 
 def missing_errors(results: Sequence[Result]) -> list[str]:
     """Say which results have no error breakdown."""
-    without = [result for result in results if not has_errors(result.evaluation)]
-    return _sentences(results, [(result, why_no_errors(result.evaluation)) for result in without])
+    without = [result for result in results if result.evaluation.counts is None]
+    reasons = [(one, str(no_predicted_objects(one.evaluation, "error breakdown"))) for one in without]
+    return _sentences(results, reasons)
 
 
 def _sentences(results: Sequence[Result], reasons: Sequence[tuple[Result, str]]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import cv2
 import numpy as np
 
-from sisod.analysis.scores import OBJECT_SCORES, title
+from sisod.analysis.scores import object_scores, title
 from sisod.common.exceptions import InputError, UsageError, shorten_list
 from sisod.evaluation.results import (
     PREDICTIONS,
@@ -162,7 +162,7 @@ def _draw_example(
             if photo is not None:
                 _show(panels["image"], photo[..., ::-1], shape)
         _show(panels[result.method], picture, shape, rows)
-        values = rows[OBJECT_SCORES[score]].head(_MOST_LISTED).to_list()
+        values = rows[object_scores()[score]].head(_MOST_LISTED).to_list()
         texts = ["-" if math.isnan(value) else f"{value:.2f}".removeprefix("0") for value in values]
         entries = [f"{i}: {text}" for i, text in enumerate(texts, start=1)]
         entries += ["..."] if rows.height > _MOST_LISTED else []

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sisod.analysis.scores import COUNTS, OBJECT_SCORES, title
+from sisod.analysis.scores import COUNTS, object_scores, title
 from sisod.common.grid import interval_text, number
 from sisod.report import style
 from sisod.report.differences import Difference
@@ -70,7 +70,7 @@ def metric_groups(metrics: Sequence[str]) -> list[list[str]]:
     """
     groups: dict[str, list[str]] = {"pixels": [], "objects": [], "counts": []}
     for key in metrics:
-        of_objects = key in OBJECT_SCORES or METRICS[key].family.kind in ("objects", "balanced")
+        of_objects = key in object_scores() or METRICS[key].family.kind in ("objects", "balanced")
         groups["counts" if key in COUNTS else "objects" if of_objects else "pixels"].append(key)
     return [group for group in groups.values() if group]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sisod.analysis.bootstrap import number_intervals, size_intervals
 from sisod.analysis.groups import SizeKind, by_number, by_size, predicted_by_size, size_edges
-from sisod.analysis.scores import OBJECT_SCORES, heading
+from sisod.analysis.scores import heading, object_scores
 from sisod.common.exceptions import InputError, UsageError
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result
@@ -48,15 +48,15 @@ def find_object_score(name: str, results: Sequence[Result], *, without: str = ""
     key = canonical_key(re.sub(r"(?i)^objects?[ _-]+", "", name))
     is_found = squeeze(name) == "found"  # elsewhere another name of object_recall
     score = "found" if is_found else f"object_{key}"
-    if score not in OBJECT_SCORES or score == without:
+    if score not in object_scores() or score == without:
         if not is_found:
             check_metric(key, METRICS)
         # the names that people type; `object_` before them is allowed
-        names = [one.removeprefix("object_") for one in OBJECT_SCORES if one != without]
+        names = [one.removeprefix("object_") for one in object_scores() if one != without]
         raise UsageError(
             f"an object has no {'found' if is_found else key}; choose one of {', '.join(names)}"
         )
-    _require_column(results, "objects", OBJECT_SCORES[score], score)
+    _require_column(results, "objects", object_scores()[score], score)
     return score
 
 
@@ -91,12 +91,12 @@ class GroupScores:
         Args:
             groups: kind of size groups.
             evaluation: the result.
-            score: a key of `OBJECT_SCORES`.
+            score: a key of `object_scores`.
         """
         table = by_size(evaluation, groups=groups)
         edges = [*table["low"].to_list(), table["high"].to_list()[-1]]
         return cls(
-            table["found" if score == "found" else OBJECT_SCORES[score]].to_numpy(),
+            table["found" if score == "found" else object_scores()[score]].to_numpy(),
             size_intervals(evaluation, score, edges),
             table["objects"].to_numpy(),
             tuple(f"{100 * edge:.3g}" for edge in edges),

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise, permutations
+from itertools import permutations
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from sisod.analysis.groups import FOUND, group_of, size_edges, size_label
+from sisod.analysis.groups import FOUND, group_of, size_columns, size_edges
 from sisod.common.streams import progress_bar
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result, datasets_of, methods_of
@@ -99,7 +99,7 @@ def failure_data(
         of_dataset[failure.image] = whole
     data = {
         "methods": methods,
-        "groups": [size_label(low, high) for low, high in pairwise(size_edges("log").tolist())],
+        "groups": size_columns(size_edges("log"))["group"],
         "side": SIDE,
         "image_score": {"title": METRICS[metric].title, "better": METRICS[metric].better},
         "photos": photos,
