@@ -9,7 +9,6 @@ import pytest
 import torch
 from helpers.ddp_worker import LOSSES, make_batch, make_network
 from torch import Tensor, nn
-from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from sisod import networks
 from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, collate_boxes
@@ -56,10 +55,9 @@ def test_compiled_without_boxes_says_what_to_do() -> None:
 @pytest.mark.slow
 def test_two_processes_equal_one(tmp_path: Path) -> None:
     script = Path(__file__).parents[1] / "helpers" / "ddp_worker.py"
-    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     workers = [
         subprocess.Popen(  # noqa: S603
-            [sys.executable, str(script), str(rank), str(store.port), str(tmp_path)],
+            [sys.executable, str(script), str(rank), str(tmp_path)],
             stderr=subprocess.PIPE,
             text=True,
         )
