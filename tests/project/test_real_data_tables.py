@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from helpers.paths import RESULTS
+from helpers.paths import RESULTS, ROOT
 
 from benchmarks.real_data import figures, losses, runs, scores, tables
 from sisod import paper
@@ -106,6 +106,15 @@ def test_what_the_text_says_of_the_baselines() -> None:
     assert round(scores_of("edn-si", "MSOD")["object_recall_small"], 2) == 0.74  # the README
     assert abs(losses.changes("tversky", "", "MSOD", "mae")[0]) < 0.002
     assert losses.changes("tversky", "", "DUTS-TE", "mae")[0] == pytest.approx(0.005, abs=0.0005)
+
+
+def test_what_the_readme_says_of_its_picture() -> None:
+    scores = json.loads((RESULTS / "example.json").read_text())
+    texts = [f"({scores['plain'][key]:.4f}, {scores['balanced'][key]:.4f})" for key in ("mae", "si_mae")]
+    caption = (ROOT / "README.md").read_text().split("docs/example.png")[1].splitlines()[2]
+    assert all(text in caption for text in texts)
+    assert scores["plain"]["mae"] < scores["balanced"]["mae"]
+    assert scores["balanced"]["si_mae"] < scores["plain"]["si_mae"]
 
 
 def test_what_the_text_says_of_calibration() -> None:
