@@ -249,6 +249,8 @@ def compare(
         >>> compare(first.result(), second.result(), metrics="mae").table["difference"].round(3)[0]
         -0.222
     """
+    if len(names) != 2 or len(set(names)) != 2 or not all(isinstance(name, str) for name in names):
+        raise UsageError(f"names must be two different strings, one for each result, got {names!r}")
     results = dict(zip(names, (a, b), strict=True))
     return compare_many(results, metrics=metrics, resamples=resamples, seed=seed)
 

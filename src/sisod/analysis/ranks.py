@@ -98,6 +98,8 @@ def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
         -1.0
     """
     x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if x.ndim != 1 or x.shape != y.shape:
+        raise UsageError(f"expected two rows of equal length, got shapes {x.shape} and {y.shape}")
     defined = ~(np.isnan(x) | np.isnan(y))
     x, y = x[defined], y[defined]
     dx, dy = np.sign(x[:, None] - x), np.sign(y[:, None] - y)
