@@ -117,7 +117,7 @@ def test_sentence_of_the_engine_is_what_the_json_gives() -> None:
     content = json.loads((RESULTS / "engine.json").read_text())
     assert (RESULTS / "engine_short.md").read_text() == engine.in_short(content) + "\n"
     (first, *_) = content["rows"]
-    assert first["peer"] / first["ours"][0] > 95  # the README: a hundredth of the time of PySODMetrics
+    assert first["peer"] / first["ours"][0] > 200  # the README: a two-hundredth of PySODMetrics
     assert f", {first['peer'] / first['ours'][0]:.0f} times as long" in engine.in_short(content)
 
 
@@ -130,8 +130,8 @@ def test_scale_is_worked_out_from_the_folders_of_today() -> None:
     assert measured["bytes per batch of rows"] == scale.rows_bytes()
     assert measured["bytes per answer of a shard"] == scale.shard_bytes()
     seconds = folders["seconds"]
-    # docs/performance.md: more than a third
-    assert 1 / 3 < seconds["decode 1"] / seconds["evaluate 1"] < 0.45
+    # docs/performance.md: almost half
+    assert 0.4 < seconds["decode 1"] / seconds["evaluate 1"] < 0.5
 
 
 def test_what_the_page_says_about_scale() -> None:

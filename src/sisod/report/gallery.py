@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sisod.analysis.scores import title
 from sisod.common.arguments import check_known
-from sisod.common.exceptions import InputError, UsageError, pluralize
+from sisod.common.exceptions import InputError, MissingExtraError, UsageError, pluralize
 from sisod.common.output import lock, readable_errors, resolve_link, write_files
 from sisod.common.streams import progress_bar
 from sisod.data.storage import is_local_root
@@ -113,6 +113,8 @@ def write_figures(folder: Path, kind: str, request: FigureRequest) -> tuple[list
             try:
                 drawn[file] = figure_bytes(draw(name, request), kind)
                 notes += _missing_curves(file, name, request)
+            except (UsageError, MissingExtraError):
+                raise
             except InputError as error:  # files are missing, or a metric was not evaluated
                 notes.append(f"{file} is not drawn: {error}")
             advance(1)

@@ -51,7 +51,7 @@ class Plan:
     n_train: int = 320
     n_test: int = 150
     side: int = 96
-    epochs: int = 10
+    epochs: int = 9
     seeds: tuple[int, ...] = (0, 1)
 
 
