@@ -32,10 +32,8 @@ DEFAULT, OFFICIAL = scored("default"), scored("official")
 NO_OBJECTS = "the protocol 'official' has no predicted objects"
 
 USAGE: dict[str, list[Callable[[], object]]] = {
-    "expected two or more methods to compare, got 1": [
-        lambda: analysis.compare_many({"a": A}),
-        lambda: analysis.compare(A, A, names=("A", "A")),
-    ],
+    "expected two or more methods to compare, got 1": [lambda: analysis.compare_many({"a": A})],
+    "names must be two different strings": [lambda: analysis.compare(A, A, names=("A", "A"))],
     "resamples must be at least 1, got 0": [lambda: analysis.compare(A, A, resamples=0)],
     "unknown metric 'maee'; did you mean 'mae'": [lambda: analysis.compare(A, A, metrics="maee")],
     "iou_max is the maximum of a mean curve": [lambda: analysis.compare(A, A, metrics="iou_max")],
